@@ -124,7 +124,8 @@ def test_without_torch_documents_are_extracted_from_trained_on_and_scored_and_mo
     needs = ["summarize none paper.txt", "segments none paper.txt", "import none -o x.pt", "cost pyramidion"]
     needs += ["export none x", "extract paper.txt --method ."]
     trains = "train train.jsonl -o other --kind summarizer"
-    others = ("summarize model paper.txt", "summarize paper.txt")
+    writer = "summarize --writer http://127.0.0.1:9/v1 --writer-model model paper.txt"
+    others = ("summarize model paper.txt", "summarize paper.txt", writer)
     commands = json.dumps([words.split() for words in (*works, *needs, trains, *others)])
     done = run(sys.executable, "-c", WITHOUT_TORCH + RUN, commands, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -132,6 +133,7 @@ def test_without_torch_documents_are_extracted_from_trained_on_and_scored_and_mo
     assert heavy == []
     assert megabytes < 250
     assert [code for code, _ in ended[: len(works)]] == [0] * len(works), ended
+    assert ended.pop()[1][0].startswith("Error: The server at http://127.0.0.1:9/v1 cannot be reached")
     assert ended.pop()[1][0].startswith("Error: MODEL comes before the documents, but paper.txt is a document: ")
     assert ended.pop()[1] == [
         "Error: model holds a model of concepts, which extracts: use `pyramidions extract --method model`."

@@ -1,5 +1,6 @@
 """Reads the text of files, by format."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -78,6 +79,10 @@ def file_text(path: Path) -> str:
     return text
 
 
+# What a page begins with, but no text about pages.
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype html|html(?=\s|>\s*(?:<|$)))", re.IGNORECASE)
+
+
 def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
     """Yield the lines of a plain text in UTF-8, holding one at a time, or in UTF-16 with its mark; then close it."""
     read = 0
@@ -93,24 +98,20 @@ def text_lines(file: BinaryIO, name: str) -> Iterator[str]:
             read += len(line)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, may_hold_html: bool = False) -> str:
     content, name = path.read_bytes(), printable(path)
-    _refuse_other(content, name)
+    _refuse_other(content, name, may_hold_html)
     return decoded_file(content, name)
 
 
-def _refuse_other(begin: bytes, name: str) -> None:
+def _refuse_other(begin: bytes, name: str, may_hold_html: bool = False) -> None:
     """Refuse a file of another format than its name says, by its first bytes."""
-    a_page = "a web page: give it a name that ends in .html"
-    others = {
-        b"%pdf-": "a PDF file: give it a name that ends in .pdf",
-        b"pk\x03\x04": "no text but an archive",
-        b"<!doctype html": a_page,
-        b"<html": a_page,
-    }
+    others = {b"%PDF-": "a PDF file: give it a name that ends in .pdf", b"PK\x03\x04": "no text but an archive"}
     for mark, said in others.items():
-        if begin[:64].lower().startswith(mark):
+        if begin.startswith(mark):
             raise UserError(f"{name} is {said}.")
+    if not may_hold_html and _WEB_PAGE.match(begin):
+        raise UserError(f"{name} is a web page: save it as a file that ends in .html.")
 
 
 def _page(path: Path) -> HeadedText:
@@ -119,7 +120,7 @@ def _page(path: Path) -> HeadedText:
 
 
 def _markdown(path: Path) -> HeadedText:
-    return page_text("".join(markdown_pages(_text(path))), printable(path))
+    return page_text("".join(markdown_pages(_text(path, may_hold_html=True))), printable(path))
 
 
 def paper_of(path: Path) -> Paper:

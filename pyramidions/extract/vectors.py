@@ -104,8 +104,8 @@ def _weights(number: int, frequencies: np.ndarray) -> np.ndarray:
 
 def _alphabetical(columns: Iterable[str]) -> np.ndarray:
     """Return where each word stands in their alphabetical order: (words,), int32."""
-    words = list(columns)
-    return np.argsort(sorted(range(len(words)), key=words.__getitem__)).astype(np.int32)
+    places = {word: place for place, word in enumerate(sorted(columns))}
+    return np.array([places[word] for word in columns], dtype=np.int32)
 
 
 def words_of_vectors(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from pyramidions.extract import select
 from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
-from pyramidions.inference.summary import Coverage, Summary, copied_share
+from pyramidions.inference.summary import Coverage, Summary, copied_share, of_pieces
 from pyramidions.text.language import Language
 from pyramidions.text.outline import outline
 from pyramidions.text.turns import read_outline, with_speakers
@@ -190,20 +190,6 @@ def merge(
         [of_pieces(summary, pieces, Coverage(note=note)) if len(pieces) > 1 else summary]
         for (summary,), pieces, note in zip(current, documents, notes, strict=True)
     ]
-
-
-def of_pieces(summary: Summary, pieces: Sequence[Summary], coverage: Coverage) -> Summary:
-    """Return the summary of the summaries of a document's pieces, and what it covers of the document."""
-    return summary._replace(
-        document_tokens=sum(piece.document_tokens for piece in pieces),
-        read_tokens=sum(piece.read_tokens for piece in pieces),
-        shortened_to=None,
-        coverage=coverage,
-        pieces=tuple(pieces),
-        query=pieces[0].query,
-        # It was copied from summaries, not from the document.
-        copied=None,
-    )
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:

@@ -32,8 +32,7 @@ from pyramidions.base.strict_json import parse_json
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.inference.compression import as_markdown, compress, estimate_tokens
 from pyramidions.inference.extractor import Extractor, document_outline
-from pyramidions.inference.long_documents import of_pieces
-from pyramidions.inference.summary import Coverage, Summary
+from pyramidions.inference.summary import Coverage, Summary, of_pieces
 from pyramidions.text.detection import detect_language
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import sentences_of

@@ -93,6 +93,20 @@ def by_section(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     return [(summary.coverage.heading or "", summary.text) for summary in summaries]
 
 
+def of_pieces(summary: Summary, pieces: Sequence[Summary], coverage: Coverage) -> Summary:
+    """Return the summary of the summaries of a document's pieces, and what it covers of the document."""
+    return summary._replace(
+        document_tokens=sum(piece.document_tokens for piece in pieces),
+        read_tokens=sum(piece.read_tokens for piece in pieces),
+        shortened_to=None,
+        coverage=coverage,
+        pieces=tuple(pieces),
+        query=pieces[0].query,
+        # It was copied from summaries, not from the document.
+        copied=None,
+    )
+
+
 def copied_share(summaries: Sequence[Summary]) -> float | None:
     """Return the share of the tokens of all ``summaries`` that was copied; None if any is unknown."""
     shares = [summary.copied for summary in summaries]

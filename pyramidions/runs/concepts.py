@@ -78,9 +78,9 @@ def learned_from(number: int) -> list[int]:
 
 
 def spread(places: Sequence[int], most: int) -> list[int]:
-    """Return at most so many of some places, spread over all."""
+    """Return at most ``most`` of some places, evenly spread."""
     most = min(len(places), most)
-    return [places[number * len(places) // most] for number in range(most)]
+    return [places[index * len(places) // most] for index in range(most)]
 
 
 def load_some(folder: Path, places: Sequence[int]) -> Iterator[tuple[int, Example]]:

@@ -95,16 +95,17 @@ _MAIL = re.compile(
 _HEADER = re.compile(r"[^\W\d_][\w-]{0,30}\s?[:：]|[ \t]+\S")
 # What stands above the name below a mail or a letter.
 _CLOSES = re.compile(
-    r"(?:(?:(?:with )?(?:best|kind|warm|many) )?(?:regards|wishes)|(?:yours )?sincerely(?: yours)?|"
-    r"yours (?:truly|faithfully)|mit (?:freundlichen?|besten|herzlichen) gr(?:ü|ue)(?:ß|ss)(?:en)?|"
+    r"(?:regards|sincerely(?: yours)?),|(?:(?:with )?(?:best|kind|warm|many) (?:regards|wishes)|"
+    r"yours (?:sincerely|truly|faithfully)|mit (?:freundliche[mn]|besten|herzlichen) gr(?:ü|ue|u)(?:ß|ss)(?:en)?|"
     r"(?:viele|beste|liebe|herzliche|freundliche) gr(?:ü|ue)(?:ß|ss)e|(?:bien )?cordialement|"
     r"(?:un )?saludos? cordial(?:es)?|atentamente|atenciosamente|(?:cordiali|distinti) saluti|"
     r"met vriendelijke groet(?:en)?|med vänliga hälsningar|"
     r"z poważaniem|с уважением),?",
     re.IGNORECASE,
 )
-#: Most lines of the headers of a mail, and of the name below it.
-_MOST_HEADERS, _MOST_SIGNED = 100, 8
+_POSTSCRIPT = re.compile(r"\s*p\. ?s\.|\s*ps\b", re.IGNORECASE)
+#: Most lines of the headers of a mail, of what stands below "--", and of the name below a closing.
+_MOST_HEADERS, _MOST_SIGNED, _MOST_NAMED = 100, 8, 5
 _ENDS_SENTENCE = tuple(STOPS + PAUSES)
 # What somebody says, or what goes on, is no heading.
 _SPOKEN = re.compile(r"^[\"“”„«'‘]|--$|[\"”]$|[，；]|(?<=..)、")
@@ -188,7 +189,9 @@ def headed_lines(text: str | Lines) -> Iterator[Line]:
 def _unquoted(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a text without headers and signatures of mails and the marks of quotes, which stand apart."""
     depth, headers, told = 0, list[str](), set[str]()
-    before, is_open, signed = "", True, 0  # headers may begin; lines of a signature that are left
+    before, is_open = "", True  # headers may begin
+    # Lines of a signature that are left, whether it stands below a closing, and whether it has begun.
+    signed, closed, named = 0, False, True
     for line in lines:
         marks, bare = 0, line
         # Within a sentence, such a mark compares.
@@ -202,14 +205,15 @@ def _unquoted(lines: Iterable[str]) -> Iterator[str]:
         if headers:
             yield from [""] if len(told) > 1 else headers
             headers, told = [], set()
+        ends = marks != depth or _POSTSCRIPT.match(bare) or (closed and len(bare) > LONGEST_UNBROKEN)
         if bare.rstrip() == "--":
-            signed = _MOST_SIGNED
-        elif _CLOSES.fullmatch(bare.strip()):
-            signed = _MOST_SIGNED + 1
-        else:
-            # An empty line may stand between a closing and the name.
-            goes_on = marks == depth and (bare.strip() or signed > _MOST_SIGNED)
-            signed = max(signed - 1, 0) if goes_on else 0
+            signed, closed, named = _MOST_SIGNED, False, True
+        elif (is_open or before.endswith(_ENDS_SENTENCE)) and _CLOSES.fullmatch(bare.strip()):
+            signed, closed, named = _MOST_NAMED + 1, True, False
+        elif bare.strip() and not ends:
+            signed, named = max(signed - 1, 0), True
+        elif ends or named:  # empty lines may stand between a closing and the name
+            signed = 0
         if marks != depth:
             yield ""
         depth, is_open = marks, not bare.strip() or bare.startswith("--")

@@ -66,7 +66,8 @@ _ELLIPSIS = "\u2026"
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _MARK = re.compile(r"[^\w\s]")
 _MOST_MARKS = 8000  # more than in 100,000 characters of a paper
-# The library ends no sentence in a paragraph that begins with such a mark. A pattern's first character is found soon.
+# The library ends no sentence in a paragraph that begins with such a mark. A pattern is found faster if
+# it begins with a character.
 _LIST_MARK = re.compile(r"\((?<!\S\()(?=(?:[0-9a-z]{1,4}|[A-Z]|[IVX]{2,5})\) )")
 
 
@@ -97,7 +98,7 @@ def readable(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    # Most lines are plain, which is told sooner.
+    # Most lines are plain, and that is a cheaper test.
     return text if text.isascii() and text.isprintable() else _INVISIBLE.sub("", text)
 
 
@@ -188,6 +189,7 @@ def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[
 def ended_by_full_stops(text: str) -> Iterator[str]:
     """Cut behind the full stops of scripts without spaces, outside of quotes and brackets."""
     begun, opened = 0, list[int]()
+    # Most texts have no such marks.
     for match in () if text.isascii() else _QUOTE_OR_STOP.finditer(text):
         mark, end = match[0], match.end()
         following = text[end : end + 1]

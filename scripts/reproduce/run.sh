@@ -15,7 +15,7 @@ case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 python=$root/.venv/bin/python
-if [[ " $* " == *" --dry-run "* || " $* " == *" --help "* ]]; then
+if [[ " $* " =~ " --dry-run "|" --help "|" -h " ]]; then
     # They run nothing, so they install nothing either.
     [[ -x $python ]] || python=$(command -v python3)
     "$python" -c 'import click, hydra, pydantic, torch' 2>/dev/null ||

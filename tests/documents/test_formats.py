@@ -241,7 +241,7 @@ REFUSED = [
     ("a.tex", bytes(range(256)), "must hold LaTeX, but holds bytes of no text."),
     ("a.tex", rf"{GROWING}\begin{{document}}\ma\end{{document}}", "must use its own macros at most 100,000 times."),
     ("a.txt", pdf("One."), "is a PDF file: give it a name that ends in .pdf."),
-    ("a.txt", "<!DOCTYPE html>\n<p>One.", "is a web page: give it a name that ends in .html."),
+    ("a.txt", "<!DOCTYPE html>\n<p>One.", "is a web page: save it as a file that ends in .html."),
     ("a.md", docx(""), "is no text but an archive."),
     ("a.html", "<i>" * 100_000, "must have at most 2,000 elements inside one another, but has more."),
     ("a.html", b"<meta charset='nonsense'><p>\xe7a va", "must be UTF-8, but byte 29 is 0xe7 (if it is WINDOWS-1252"),

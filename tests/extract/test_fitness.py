@@ -99,6 +99,9 @@ def fit(text: str) -> list[float]:
         "Here stands {{bee.name}} of the hive.",
         "This e-mail and its bees are confidential.",
         "If you are not the intended recipient, delete it.",
+        "For more on the bees, see their page.",
+        "Please refer to our list of bees.",
+        "Weitere Informationen finden Sie im Anhang.",
         "Diese Nachricht ist nur für Sie und vertraulich.",
     ],
 )
@@ -125,6 +128,10 @@ def test_noise_is_not_fit(noise: str) -> None:
         "The gains are clear from Table 3: bees fly faster.",
         "In Table 1 Smith et al. count all bees.",
         "p53 is mutated in some of the bees.",
+        "For the bees, seeing is all.",
+        "A bee overhears a dance of which it is not the intended recipient.",
+        "This message sets out the confidentiality of bees.",
+        "See how all of the bees fly.",
         "Produced by the bees, honey is sweet.",
         "Irony is the trademark of his prose.",
         "Most hives are supported by state grants.",
@@ -224,6 +231,7 @@ def paragraphs(*texts: str) -> str:
         # Nor is it where a letter begins.
         (paragraphs("Dear all,", "bees are few.", WHOLE), [NO] + [1] * 5),
         (paragraphs("Liebe Bienen,", "bees are few.", WHOLE), [NO] + [1] * 5),
+        (paragraphs("High bees of the town,", "bees are few.", WHOLE), [NO, NO] + [1] * 4),
         # A corpus may have no capitals.
         (paragraphs(WHOLE.lower(), "bees are few."), [1] * 5),
         # Lists of changes hold no other lines.

@@ -114,7 +114,12 @@ def test_a_mention_of_a_part_and_a_list_are_no_headings(line: str) -> None:
          ["Bees.", "-----Original Message-----", "Sie fliegen.", "From: Ann Bees.", "> f(x)"]),
         ("Sehr geehrte Frau Doe,\n\nsie fliegen.\n\nMit freundlichen Grüßen\nAnn\nHauptstr. 1\n\nAnlage: eine.",
          ["Sehr geehrte Frau Doe,", "sie fliegen.", "Anlage: eine."]),
-        ("They fly.\n\nBest regards,\n\nAnn Doe\nHead of Bees.\n\nOurs sting.", ["They fly.", "Ours sting."]),
+        ("They fly.\n\nBest regards,\n\n\nAnn Doe\nHead of Bees.\n\nOurs sting.", ["They fly.", "Ours sting."]),
+        # Long lines, a postscript and what stands within a sentence are no names.
+        ("It said:\nYours faithfully,\nANN DOE.\nShe put the letter of all bees down, and left the room.\nHe too.",
+         ["It said:", "She put the letter of all bees down, and left the room.", "He too."]),
+        ("They fly.\n\nKind regards\n\nPS: They sting.", ["They fly.", "PS: They sting."]),
+        ("The queen sends\nkind regards\nto us.", ["The queen sends kind regards to us."]),
         ("We show\n- pooling\n1. decoding\n", ["We show", "- pooling", "1. decoding"]),
         ("News.\n\n  o Bees fly\n    fast\n  o Wasps do", ["News.", "o Bees fly fast", "o Wasps do"]),
         ("これは犬です。「猫だ。」と言った。本当に?\n次の行。",

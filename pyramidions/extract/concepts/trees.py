@@ -82,7 +82,7 @@ class Trees:
         ranks = self._ranks(rows, 0 if others is None else self.features - rows.shape[1])
         for start in range(0, len(rows), _BLOCK):
             here = slice(start, start + _BLOCK)
-            left = self._left(ranks, here, len(sums[here]))
+            left = self._left(ranks, here, len(rows[here]))
             if others is not None:
                 left &= others[here]
             # The lowest bit that is left is the leaf: a power of two, whose exponent float32 holds as it is.
@@ -98,7 +98,10 @@ class Trees:
     def _ranks(self, rows: np.ndarray, first: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return, for each tested feature, the leaves left by the rank of a value, and the rank of each row."""
         return [
-            (test.left, np.searchsorted(test.thresholds, rows[:, test.feature - first].astype(np.float64)))
+            (
+                test.left,
+                np.searchsorted(test.thresholds, rows[:, test.feature - first].astype(np.float64)).astype(np.int32),
+            )
             for test in self._tables[0]
             if first <= test.feature < first + rows.shape[1]
         ]
@@ -107,7 +110,7 @@ class Trees:
         left = np.full((number, len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)
         masks = np.empty_like(left)
         for table, rank in ranks:
-            # All ranks are in the table; "clip" is the way without a copy.
+            # All ranks are in the table; with "clip", `take` writes to `out` without a buffer.
             left &= table.take(rank[here], axis=0, out=masks, mode="clip")
         return left
 

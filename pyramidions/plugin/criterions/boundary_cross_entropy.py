@@ -48,7 +48,7 @@ class BoundaryCrossEntropyCriterion(SummedCriterion):
 
     def __init__(self, task: Any, boundary_weight: float, sentence_avg: bool) -> None:
         super().__init__(task)
-        if task.model_does != "predicts characters":
+        if getattr(task, "model_does", None) != "predicts characters":
             raise UserError(_WRONG_MODEL)
         self.boundary_weight = boundary_weight
         self.sentence_avg = sentence_avg

@@ -1,6 +1,5 @@
 """What every task on prepared documents does: lengths and tokenizer travel in the checkpoint, summaries are scored."""
 
-import logging
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,7 +9,6 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notation import lengths_in
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.plugin.hooks import block_ngrams, is_first_worker, run_of, unset_defaults, watch_results
@@ -20,13 +18,11 @@ from pyramidions.plugin.tasks.datasets import PairDataset
 from pyramidions.plugin.tasks.learning import ScorerRate, begin_fine_tuning
 from pyramidions.plugin.tasks.preprocessing import PieceCodec, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
-from pyramidions.plugin.tasks.schedule import warn_of_schedule
+from pyramidions.plugin.tasks.schedule import warn_of_poolings, warn_of_schedule
 from pyramidions.plugin.tasks.splits import documents_alone, examples_of
 from pyramidions.plugin.tasks.training_run import TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.plugin.tasks.validation import ValidationScores, WithExamples, check_best, validation_metrics
-
-logger = logging.getLogger(__name__)
 
 
 class DocumentTask(TrainingTask):
@@ -132,18 +128,14 @@ class DocumentTask(TrainingTask):
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
         self.preprocessing.learn_queries()
         check_query_model(cfg, self.preprocessing)
-        longest = self.preprocessing.length("max_source_positions")
-        for layer, length in enumerate(lengths_in(getattr(cfg, "pooling_lengths", None) or ""), 1):
-            if length.isdigit() and int(length) >= longest:
-                logger.warning(
-                    "Layer %d never pools: --pooling-lengths has %s there, but --max-source-positions is %d.",
-                    *(layer, length, longest),
-                )
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
         """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers and pointer."""
         model.may_add_parts = training.start.fine_tunes
-        return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
+        longest = self.preprocessing.length("max_source_positions")
+        if is_first_worker(self.cfg):
+            warn_of_poolings(model, longest)
+        return begin_fine_tuning(self.cfg, model, longest)
 
     # Validation
 

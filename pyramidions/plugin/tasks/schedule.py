@@ -1,14 +1,18 @@
 """When a run warms up, validates and ends, and mistakes in its settings that fairseq reports late or never."""
 
 import logging
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, cast
 
 import torch
 from omegaconf import DictConfig
+from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
+from pyramidions.nn import Encoder
+from pyramidions.nn.pooling import Pooler
 from pyramidions.plugin.hooks import is_first_worker, run_of
 
 logger = logging.getLogger(__name__)
@@ -127,3 +131,18 @@ def warn_of_schedule(cfg: Any, batches: int) -> None:
         logger.warning(doubt)
     if found:
         logger.warning("`pyramidions train DOCUMENTS -o MODEL --kind KIND --dry-run` prints a schedule that fits.")
+
+
+def warn_of_poolings(model: nn.Module, longest: int) -> None:
+    """Warn, before the first update, of poolings that hand on all vectors even of the longest documents."""
+    length: int | None = longest
+    poolers = [each.poolers.items() for each in model.modules() if isinstance(each, Encoder)]
+    for layer, pooler in chain.from_iterable(poolers):
+        kept = None if length is None else cast(Pooler, pooler).kept(length)
+        if kept is not None and kept == length:
+            logger.warning(
+                "The pooling behind layer %d never pools: of documents of --max-source-positions %d, at most %d "
+                "vectors reach it, and it hands on all.",
+                *(int(layer) + 1, longest, length),
+            )
+        length = kept

@@ -26,12 +26,11 @@ from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.training_run import TrainingRun
 
-#: What our models do, by the name of their class, and the task of those that do it.
-_MODELS = {"pyramidion": "writes", "pyramidion_extractor": "rates sentences", "pyramidion_lm": "predicts characters"}
-_TASKS = {
-    "writes": "long_document_summarization",
-    "rates sentences": "extractive_summarization",
-    "predicts characters": "character_language_modeling",
+#: What our models do, and a task that trains them, by the name of their class.
+_MODELS = {
+    "pyramidion": ("writes", "long_document_summarization"),
+    "pyramidion_extractor": ("rates sentences", "extractive_summarization"),
+    "pyramidion_lm": ("predicts characters", "character_language_modeling"),
 }
 
 
@@ -92,11 +91,11 @@ class TrainingTask(FairseqTask, ABC):
         return model
 
     def check_kind(self, cfg: Any) -> None:
-        does = _MODELS.get(model_name(cfg), self.model_does)
+        does, task = _MODELS.get(model_name(cfg), (self.model_does, ""))
         if does != self.model_does:
             raise UserError(
                 f"--task {self.cfg._name} needs a model that {self.model_does}, but --arch names one that {does}: "
-                f"use --task {_TASKS[does]}."
+                f"use another --arch, or --task {task}."
             )
 
     def check_model(self, cfg: Any) -> None:

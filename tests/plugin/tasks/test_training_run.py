@@ -172,7 +172,7 @@ def test_extracts_need_their_criterion_and_model_and_rouge_its_flag(
         (
             [*extracts, "--arch", "vanilla"],
             "--task extractive_summarization needs a model that rates sentences, but --arch names one that writes: use "
-            "--task long_document_summarization.",
+            "another --arch, or --task long_document_summarization.",
         ),
         ([*extracts, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
         ([*command, "--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
@@ -190,11 +190,17 @@ def test_extracts_need_their_criterion_and_model_and_rouge_its_flag(
 
 
 def test_a_pooling_that_never_pools_is_warned_of(command: list[object], caplog: pytest.LogCaptureFixture) -> None:
-    for lengths, told in (("None,32,None", 0), ("64,None,None", 1)):
-        run = config_of(["fairseq-train", *command, "--max-source-positions", 64, "--pooling-lengths", lengths])
+    for words, told in (
+        (["--pooling-lengths", "None,32,None"], 0),
+        # How many these hand on depends on what is in a document.
+        (["--pooling-lengths", "64,None,None", "--pooling", "delete_gate"], 0),
+        (["--pooling-lengths", "32,32,None"], 1),
+        (["--pooling-lengths", "64,None,None", "--pooling", "mean"], 2),
+    ):
+        run = config_of(["fairseq-train", *command, "--max-source-positions", 64, *words])
         tasks.setup_task(run.task).build_model(run.model)
-        assert caplog.text.count("never pools") == told
-    assert "Layer 1 never pools: --pooling-lengths has 64 there, but --max-source-positions is 64." in caplog.text
+        assert caplog.text.count("never pools") == told, words
+    assert "behind layer 2 never pools: of documents of --max-source-positions 64, at most 32 vectors" in caplog.text
 
 
 def test_validation_reads_other_documents_than_training(command: list[object]) -> None:
