@@ -143,8 +143,8 @@ def summarize(
     FILES end in .txt, .md, .html, .pdf, .docx, .pptx, .epub, .xml, .nxml, .tex, .tar.gz, .vtt, .srt or .jsonl
     (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, or for -, standard input is one document.
     Unreadable files and lines of .jsonl files are reported and skipped; the exit status is then 1. A .jsonl file with
-    an invalid first line is skipped as a whole. Summaries are written in the order of the documents, as soon as they
-    are made.
+    an invalid first line is skipped as a whole. Summaries are written in the order of the documents, those of four
+    batches at a time.
 
     \b
     Example:
