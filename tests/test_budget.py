@@ -60,7 +60,7 @@ ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
 LINES = {"pyramidions": 55_326, "lab": 6_716, "scripts": 386, "tests": 44_988}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_970, "rest": 4_988}
+ROWS = {"above-the-seam": 1_990, "rest": 4_990}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 36, "train": 17}
