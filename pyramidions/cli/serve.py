@@ -29,9 +29,9 @@ def serve(port: int, model: Path | None, device: str | None, precision: str | No
     document, as on the page of --explain, and can be saved. Only this machine reaches the page, and nothing leaves it.
     Ctrl-C stops.
 
-    The methods are those of `extract`: hiporank (the sentences that a document turns around, by its sections), textrank
-    (the sentences most like the others), lead (the first ones), biomedical and meetings (learned from papers of
-    medicine, and from meetings); and with --model, the model, which writes.
+    The methods are those of `extract`: hiporank (the sentences that are central to their section and to the document),
+    textrank (those most like the others), lead (the first ones), biomedical and meetings (learned from biomedical
+    papers, and from meetings); and with --model, the model, which writes.
 
     \b
     Example:
