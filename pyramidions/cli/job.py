@@ -122,7 +122,7 @@ class Job:
                 yield kept
             except BaseException:
                 if kept.inputs:
-                    self.report.note(f"{self._asked.out}.partial keeps what is done; --resume goes on behind it.")
+                    self.report.note(f"{self._asked.out}.partial keeps what is done; --resume continues it.")
                 raise
 
     @contextmanager
