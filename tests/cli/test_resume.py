@@ -54,7 +54,7 @@ def interrupted(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     with monkeypatch.context() as patch:
         patch.setattr(extracting, "document_outline", stops)
         done = run(*command)
-    assert done.exit_code == 130 and f"{command[-1]}.partial keeps what is done; --resume goes on" in done.stderr
+    assert done.exit_code == 130 and f"{command[-1]}.partial keeps what is done; --resume continues it." in done.stderr
     return command
 
 
