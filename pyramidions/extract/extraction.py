@@ -49,16 +49,12 @@ class Extraction(NamedTuple):
     @property
     def text(self) -> str:
         """The summary on one line; of a dialogue with each speaker before what he or she says."""
-        return " ".join(self.said())
+        return " ".join(said(self.sentences))
 
     @property
     def summary(self) -> str:
         """`text`, by the name that it has in `to_dict` and in files."""
         return self.text
-
-    def said(self) -> Iterator[str]:
-        """Yield the sentences, each speaker before what he or she says."""
-        return _said(self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return summary, language and sentences as values that JSON holds; the speaker of a dialogue alone."""
@@ -88,12 +84,13 @@ class Extraction(NamedTuple):
         """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""
         for section, group in groupby(self.sentences, lambda sentence: sentence.section):
             extracts = list(group)
-            first, *others = _said(extracts)
+            first, *others = said(extracts)
             gaps = ("" if each.position == last.position + 1 else "[...] " for last, each in pairwise(extracts))
             yield section, " ".join([first, *(f"{gap}{text}" for gap, text in zip(gaps, others, strict=True))])
 
 
-def _said(sentences: Sequence[Extract]) -> Iterator[str]:
+def said(sentences: Sequence[Extract]) -> Iterator[str]:
+    """Yield extracted sentences, each speaker before what he or she says."""
     return spoken((each.speaker, each.text) for each in sentences)
 
 

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from pyramidions.base.arguments import CountOrZero, checked
-from pyramidions.extract.extraction import Extraction
+from pyramidions.extract.extraction import Extraction, said
 from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table, text_of
 from pyramidions.text.words import count_words
 
@@ -100,8 +100,8 @@ def _document(name: str, extraction: Extraction, reference: str | None, method: 
         "scores": scores,
         "ranks": ranks,
         "items": [
-            {"text": said, "links": [{"to": [each.position]}]}
-            for each, said in zip(extraction.sentences, extraction.said(), strict=True)
+            {"text": sentence, "links": [{"to": [each.position]}]}
+            for each, sentence in zip(extraction.sentences, said(extraction.sentences), strict=True)
         ],
         "reference": reference,
         "table": _sections(text["blocks"], ranks, chosen),
