@@ -79,7 +79,7 @@ def file_text(path: Path) -> str:
     return text
 
 
-# What a page begins with, but no text about pages.
+# How a web page begins; a text about "<html> ..." goes on in words.
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype html|html(?=\s|>\s*(?:<|$)))", re.IGNORECASE)
 
 

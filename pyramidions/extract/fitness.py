@@ -159,7 +159,7 @@ _FEW = 0.1
 #: Characters of a sentence in which a notice is looked for.
 _MOST = 500
 _CODE_MARK = re.compile(r"[{}=;$#\\|_*`~]|(?<!\w)\^|\(\)|::|->|</?\w+>")
-# What such marks begin with: at least as many, and found faster.
+# What such marks begin with: at least as many, and faster to count.
 _CODE_BEGINS = re.compile(r"[{}=;$#\\|_*`~^(:<-]")
 # What stands for a licence outside of one, in lower case.
 _LICENCE = re.compile(
@@ -363,7 +363,7 @@ def without_back_matter(summary: str) -> str:
 
 
 def _words(sentence: str, fillers: frozenset[str]) -> int:
-    """Return the number of words with a letter of an extracted sentence; two characters without spaces are a word."""
+    """Return the number of words with a letter; of scripts without spaces, two characters are a word."""
     spaced = unspaced = 0
     holds_address = any(mark in sentence for mark in _ADDRESS_MARKS)
     holds_script = not sentence.isascii() and _SCRIPT.search(sentence) is not None

@@ -97,14 +97,12 @@ class Trees:
 
     def _ranks(self, rows: np.ndarray, first: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return, for each tested feature, the leaves left by the rank of a value, and the rank of each row."""
-        return [
-            (
-                test.left,
-                np.searchsorted(test.thresholds, rows[:, test.feature - first].astype(np.float64)).astype(np.int32),
-            )
-            for test in self._tables[0]
-            if first <= test.feature < first + rows.shape[1]
-        ]
+        ranks = []
+        for test in self._tables[0]:
+            if first <= test.feature < first + rows.shape[1]:
+                values = rows[:, test.feature - first].astype(np.float64)
+                ranks.append((test.left, np.searchsorted(test.thresholds, values).astype(np.int32)))
+        return ranks
 
     def _left(self, ranks: list[tuple[np.ndarray, np.ndarray]], here: slice, number: int) -> np.ndarray:
         left = np.full((number, len(self.roots)), 2**MOST_LEAVES - 1, dtype=np.uint32)

@@ -143,6 +143,8 @@ def warn_of_poolings(model: nn.Module, longest: int) -> None:
             logger.warning(
                 "The pooling behind layer %d never pools: of documents of --max-source-positions %d, at most %d "
                 "vectors reach it, and it hands on all.",
-                *(int(layer) + 1, longest, length),
+                int(layer) + 1,
+                longest,
+                length,
             )
         length = kept
