@@ -16,11 +16,11 @@ PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</n
 def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
     """Return a file with a line of text and a picture a page; a page is empty where the text is.
 
-    Fonts are F1; F2, which is bold; F3, of which nothing says which letters it draws; and F4, of fixed width,
-    which draws @ for a letter beyond U+FFFF.
+    Fonts are F1; F2, which is bold; F3, of which nothing says which letters it draws; F4, of fixed width, which
+    draws @ for a letter beyond U+FFFF; and F5, of TeX, whose ligatures ^ (ff) and _ (ffi) have the names of macOS.
     """
-    letter = b"1 begincodespacerange<00><FF>endcodespacerange 1 beginbfchar<40><D835DC65>endbfchar"
-    kids = " ".join(f"{9 + 2 * number} 0 R" for number in range(len(pages)))
+    letter = b"1 begincodespacerange<00><FF>endcodespacerange 3 beginbfchar<40><D835DC65><5E><21B5><5F><0000>endbfchar"
+    kids = " ".join(f"{10 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids.encode(), len(pages)),
@@ -32,13 +32,15 @@ def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
         b"/FontDescriptor<</Type/FontDescriptor/FontName/Unknown/Flags 4>>>>" % (b"500 " * 128),
         b"<</Type/Font/Subtype/Type1/BaseFont/Courier/ToUnicode 8 0 R>>",
         b"<</Length %d>>stream\n%s\nendstream" % (len(letter), letter),
+        b"<</Type/Font/Subtype/Type1/BaseFont/ABCDEF+CMR10/ToUnicode 8 0 R/FirstChar 0/LastChar 127/Widths[%s]>>"
+        % (b"500 " * 128),
     ]
     for text in pages:
         stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET /P Do".encode() if text else b"/P Do"
         contents = len(objects) + 2
         objects += [
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents %d 0 R" % contents
-            + b"/Resources<</Font<</F1 3 0 R/F2 5 0 R/F3 6 0 R/F4 7 0 R>>/XObject<</P 4 0 R>>>>>>",
+            + b"/Resources<</Font<</F1 3 0 R/F2 5 0 R/F3 6 0 R/F4 7 0 R/F5 9 0 R>>/XObject<</P 4 0 R>>>>>>",
             b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
         ]
     trailer = b"/Root 1 0 R"

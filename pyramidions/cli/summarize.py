@@ -120,6 +120,12 @@ _GROUPS = {
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(AUTO)
 @click.option("--graphs", is_flag=True, help="Record the steps of the decoder as CUDA graphs. No GPU has run this yet.")
+@click.option(
+    "--kernels",
+    type=click.Choice(["auto", "flex"]),
+    help="How a GPU computes sliding windows; flex is torch's FlexAttention. No GPU has run that yet.  [default: the "
+    "model's]",
+)
 @user_dir_option
 @job_command
 @option_group(name="computing", kind=Computing)

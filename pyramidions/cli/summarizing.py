@@ -71,6 +71,7 @@ class Computing(NamedTuple):
     device: str | None
     precision: str
     graphs: bool
+    kernels: str | None
     batch_size: int
     sampling: bool
     beam: int | None
@@ -103,7 +104,9 @@ class Summarizing(Worker):
         from pyramidions.inference.summarizer import Summarizer
 
         sampled = SamplingOptions(**computing.of_sampling()) if computing.sampling else None
-        self._summarizer = Summarizer.from_pretrained(model, computing.device, computing.precision, computing.graphs)
+        self._summarizer = Summarizer.from_pretrained(
+            model, computing.device, computing.precision, computing.graphs, computing.kernels
+        )
         check_queries(self._summarizer.model.queries, bool(reading.queries) or own_queries)
         for query in reading.queries:
             self._summarizer.reader.asking(query)

@@ -30,6 +30,8 @@ _NO_TEXT = frozenset(
 )
 _CODE = frozenset(["script", "style"])
 _AROUND_TEXT = frozenset(["nav", "aside", "noscript"])
+# The same as words in the names of a page's own elements, such as <site-navigation>.
+_OWN_AROUND = frozenset(["nav", "navbar", "navigation", "footer", "sidebar"])
 # Letters around the text for each letter of it, and their least number, where the text itself stands there: in a header
 # that nothing closes, or in what a script shows later.
 _MOST_AROUND, _TEXT_AROUND = 15, 1000
@@ -369,7 +371,8 @@ class _Page:
 
     def _is_around(self, tag: str, marks: frozenset[str]) -> bool:
         is_around = tag in _AROUND_TEXT or (tag == "header" and not self._in_text)
-        return is_around or (tag in _MEANINGLESS and bool(marks & _AROUND))
+        is_around |= tag in _MEANINGLESS and bool(marks & _AROUND)
+        return is_around or not _OWN_AROUND.isdisjoint(tag.split("-")[1:])
 
     def _here(self) -> _Place:
         return _Place(len(self.parts), self.letters, self._prose, self._headings)

@@ -50,6 +50,9 @@ _CODES = {
     **dict.fromkeys((2, 0xAD), "-"),
     **{first + place: letters for first in (11, 27) for place, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl"))},
 }
+# macOS names two ligatures of TeX's text fonts so.
+_TEXT = re.compile(r"(?:^|\+)cm(?:r|bx|b|ti|sl|ss|csc)\d", re.IGNORECASE)
+_CODES_OF_TEXT = {**_CODES, 0x21B5: "ff", 0: "ffi"}
 # Spacing accents, which TeX draws over a letter, and the combining ones.
 _ACCENTS = dict(zip("´`¨ˆ˜¸ˇ¯˚˙", "\u0301\u0300\u0308\u0302\u0303\u0327\u030c\u0304\u030a\u0307", strict=True))
 
@@ -77,6 +80,7 @@ class Font(NamedTuple):
     is_bold: bool = False
     is_math: bool = False
     is_code: bool = False
+    is_tex: bool = False
 
 
 class Run(NamedTuple):
@@ -196,7 +200,8 @@ def _runs(page: Any) -> Iterator[Run]:
             left, right = ends[begin.turn]
             # pdfium puts a space without width where it supposes one.
             if right > left or code != 32:
-                letter = chr(code) if begin.font.is_math else _CODES.get(code, chr(code))
+                codes = _CODES_OF_TEXT if begin.font.is_tex else _CODES
+                letter = chr(code) if begin.font.is_math else codes.get(code, chr(code))
                 if 0xDC00 <= code < 0xE000 and characters and "\ud800" <= characters[-1][0] < "\udc00":
                     # pdfium gives the halves of a letter beyond U+FFFF one after the other.
                     half, left, _ = characters.pop()
@@ -219,7 +224,7 @@ def _font(drawn: Any) -> Font:
 @lru_cache(1024)
 def _named(name: bytes) -> Font:
     text = name.decode("latin-1")
-    return Font(*(bool(kind.search(text)) for kind in (_BOLD, _MATH, _CODE)))
+    return Font(*(bool(kind.search(text)) for kind in (_BOLD, _MATH, _CODE, _TEXT)))
 
 
 def _joined(begin: Run, characters: list[tuple[str, float, float]]) -> Iterator[Run]:

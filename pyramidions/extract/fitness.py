@@ -64,7 +64,8 @@ _NOTICE = re.compile(
     r"\bnicht der (richtige|beabsichtigte|vorgesehene) (adressat|empfänger)|"
     # "For more information, see the manual." points elsewhere, whatever it names.
     r"^\W*(for|to) [^,.]{0,100}, (please )?(see|refer to|visit)\b|"
-    r"^\W*(please )?(see|refer to) (also:|here\b|(the|our|section|chapter|appendix|figure|table|https?:))|"
+    r"^\W*for (more|further) [^,.]{0,100}, (please )?(call|contact|talk to)\b|"
+    r"^\W*(please )?(see|refer to) (also:|here\b|(the|our|section|chapter|appendix|figure|table|page|https?:))|"
     r"^\W*(weitere|nähere|mehr) (informationen|details|hinweise|angaben)\b.{0,80}\b(finden sie|unter)\b|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "
@@ -74,7 +75,7 @@ _NOTICES = _Search(
     _NOTICE,
     "reserv réserv vertraulich confiden recipient adressat empfänger "
     "vorbehalten riservati zastrzeżone voorbehouden защищены 版权所有 licen commons permi copyright © "
-    "(c) redistribution software verbatim endorse wish see refer visit weitere nähere mehr click "
+    "(c) redistribution software verbatim endorse wish see refer visit call contact talk weitere nähere mehr click "
     "additional supplement supporting",
 )
 # What a site tells its readers, in lower case, by language: of its cookies, of scripts and of their address, to whom it

@@ -26,6 +26,7 @@ from pyramidions.inference.selection_model import selection
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.decoder.static import as_cuda_graph
+from pyramidions.nn.functional.kernels import FLEX, Kernels, use_kernels
 from pyramidions.nn.sublayer import Memory
 from pyramidions.pretrained.in_words import settings as about_model
 from pyramidions.pretrained.saved_model import SavedModel, load_model
@@ -54,22 +55,29 @@ class Summarizer:
             machines but for rounding.
         graphs: record the steps of the decoder as CUDA graphs, so that Python does not slow them. Decoders that hash
             take different steps, and are not recorded. No GPU has run this yet.
+        kernels: how a GPU computes sliding windows: "auto", or "flex", torch's FlexAttention, which no GPU has run yet;
+            None for what the model was trained with.
 
     Attributes:
         precision: which it is, and a sentence about that and the machine.
 
     Raises:
-        UserError: there is no such device; or no such precision, or not on this device or of this model; or no graphs
-            on this device.
+        UserError: there is no such device; or no such precision, or not on this device or of this model; or no graphs,
+            or no FlexAttention, on this device; or no windows in the model.
     """
 
     @checked
     def __init__(
-        self, model: SavedModel, device: Device | None = None, precision: PrecisionName = FLOAT32, graphs: bool = False
+        self,
+        model: SavedModel,
+        device: Device | None = None,
+        precision: PrecisionName = FLOAT32,
+        graphs: bool = False,
+        kernels: Kernels | None = None,
     ) -> None:
         self.model = model
         self.device = found_device(device)
-        _check_graphs(graphs, self.device)
+        _check_gpu(self.device, graphs=graphs, kernels=kernels == FLEX)
         if model.config.tag_dim:
             raise UserError(
                 "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
@@ -77,6 +85,11 @@ class Summarizer:
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
+        if kernels is not None:
+            try:
+                use_kernels(self._transformer, kernels)
+            except ValueError as error:
+                raise UserError(str(error)) from None
         decoder = self._transformer.decoder
         decoder.record = as_cuda_graph if graphs else None
         if graphs and not decoder.steps_alike:
@@ -89,22 +102,27 @@ class Summarizer:
     @classmethod
     @checked
     def from_pretrained(
-        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32, graphs: bool = False
+        cls,
+        path: str | Path,
+        device: Device | None = None,
+        precision: PrecisionName = FLOAT32,
+        graphs: bool = False,
+        kernels: Kernels | None = None,
     ) -> "Summarizer":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
 
         Args:
             path: of any of them; what is no path here may name an export on the Hugging Face hub, OWNER/NAME or
                 OWNER/NAME@REVISION, where the revision is a branch, a tag or a commit.
-            device, precision, graphs: as in the class.
+            device, precision, graphs, kernels: as in the class.
 
         Raises:
             UserError: there is none, or it is damaged, or the hub cannot be reached; or as the class.
         """
         found = found_device(device)
         found_precision(precision, found)
-        _check_graphs(graphs, found)
-        return cls(load_model(path), found, precision, graphs)
+        _check_gpu(found, graphs=graphs, kernels=kernels == FLEX)
+        return cls(load_model(path), found, precision, graphs, kernels)
 
     @checked
     def summarize(
@@ -308,9 +326,11 @@ class Summarizer:
         return Summary(text, best.score, *lengths, copied=copied)
 
 
-def _check_graphs(graphs: bool, device: torch.device) -> None:
-    if graphs and device.type != "cuda":
-        raise UserError(f"`graphs` is for GPUs, but the device is {str(device)!r}.")
+def _check_gpu(device: torch.device, **needed: bool) -> None:
+    """Refuse what needs a GPU."""
+    for name in needed:
+        if needed[name] and device.type != "cuda":
+            raise UserError(f"`{name}` is for GPUs, but the device is {str(device)!r}.")
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:

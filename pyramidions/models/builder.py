@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import (
     MAX_TARGET_POSITIONS,
     STARTS,
+    EncoderConfig,
     ExtractorConfig,
     LanguageModelConfig,
     PyramidionConfig,
@@ -21,8 +22,11 @@ from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_
 from pyramidions.models.rules import NEEDS_MARKERS, marker_of_units
 from pyramidions.models.spec import EncoderSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.nn.functional.kernels import use_kernels
 from pyramidions.nn.selector import SELECTOR
 from pyramidions.nn.structure import StructureOf
+
+Built = TypeVar("Built", bound=nn.Module)
 
 
 def build(
@@ -64,7 +68,7 @@ def build(
         encoder = builder.encoder(spec.encoder, embedding, structure_of, merges=not spec.reads_streams)
         decoder = builder.decoder(spec, embedding, max_target_positions, start)
         encoder.tells_origins = decoder.output.points
-        return Transformer(encoder, decoder, padding_idx)
+        return _computing(Transformer(encoder, decoder, padding_idx), config)
 
 
 def build_extractor(
@@ -81,7 +85,7 @@ def build_extractor(
         structure_of = _completed(StructureOf(marker_idx), config, spec.encoder, marker_idx)
         assembly = Assembly(config, vocab_size)
         encoder = assembly.encoder(spec.encoder, embedding, structure_of)
-        return SentenceRanker(encoder, assembly.made(SELECTOR, spec.selector), padding_idx)
+        return _computing(SentenceRanker(encoder, assembly.made(SELECTOR, spec.selector), padding_idx), config)
 
 
 def build_language_model(
@@ -106,6 +110,12 @@ def _completed(
         global_query=config.global_query,
         reads_query=spec.reads_query,
     )
+
+
+def _computing(model: Built, config: EncoderConfig) -> Built:
+    """Return a model whose windows are computed as its config says."""
+    use_kernels(model, config.kernels)
+    return model
 
 
 @contextmanager

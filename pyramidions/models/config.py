@@ -14,6 +14,7 @@ from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.functional.kernels import AUTO, KERNELS
 from pyramidions.nn.layer import NORMS
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
@@ -31,7 +32,7 @@ MAX_TARGET_POSITIONS = 1024
 #: The longest text of any model, in tokens; a damaged number is far beyond it.
 LONGEST_TEXT = 2**24
 #: Parts of the names of fields about training and decoding: models that differ in these alone have the same shape.
-NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
+NO_SHAPE = ("dropout", "checkpoint_activations", "kernels", "decoding_", "max_source_positions")
 #: What a decoder may read first, beside a token by its id.
 STARTS = ("</s>", "<pad>", "<s>")
 #: What becomes of a summary of the most tokens; `pyramidions.nn.writer.ForcedEnd` has these.
@@ -144,6 +145,12 @@ class EncoderConfig(Spec):
         "of a layer: sublayers add to two streams in turn, so that inputs can be computed back",
     )
     checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
+    kernels: str = described(
+        AUTO,
+        "how a GPU computes sliding windows: auto, or flex, torch's FlexAttention, where no attention weight is "
+        "dropped; no GPU has run flex yet",
+        OneOf(KERNELS),
+    )
     normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")
     norm: str = described("layer", f"how vectors are normalised: {', '.join(NORMS)}", OneOf(tuple(NORMS)))
     encoder_positions: str = parts_field("sinusoidal", POSITIONS, "positions of source tokens", optional=True)

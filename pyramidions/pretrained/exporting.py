@@ -33,7 +33,7 @@ from pyramidions.text.tokenizer import JsonTokenizer
 
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
-    *("checkpoint_activations", "max_source_positions", "decoder_start"),
+    *("checkpoint_activations", "kernels", "max_source_positions", "decoder_start"),
     # Without pooling lengths they mean nothing.
     *("pooling", "scorer", "upsampling"),
 )

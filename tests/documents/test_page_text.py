@@ -65,6 +65,7 @@ VISIBLE = [
     # What stands around the text.
     (f"<header><h1>Site</h1></header><aside>Buy honey.</aside>{FLY}<footer>By us.</footer>", "Bees fly."),
     (f"<main><header><p>By us.</p></header>{FLY}</main>", "By us. | Bees fly."),
+    (f"<site-navigation><p>Next topic</p></site-navigation><app-nav-bar>Home</app-nav-bar>{FLY}", "Bees fly."),
     ('<div class="sphinxsidebar big">Next</div><div role="navigation">Next topic</div>' + FLY, "Bees fly."),
     (f"<p hidden>No.</p><p style='display: none'>No.</p><b aria-hidden=true>x</b>{FLY}", "Bees fly."),
     ("<p style='backface-visibility:hidden' id=cookies>Bees fly.</p>", "Bees fly."),

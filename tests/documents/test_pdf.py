@@ -121,6 +121,7 @@ def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -
         # Ligatures where a font names no letters: the codes of TeX's older fonts, then of its newer ones.
         (in_type("F3", r"o\013er de\014ne \015ow e\016cient ba\017e, o\033er de\034ne \035ow e\036cient ba\037e"),
          "offer define flow efficient baffle, offer define flow efficient baffle"),
+        (in_type("F5", "o^er and e_cient."), "offer and efficient."),
         (in_type("F4", "Let @ and @@ be."), "Let \U0001d465 and \U0001d465\U0001d465 be."),
         # Letters that are drawn one by one are words by their gaps.
         ("W) Tj 12 0 Td (e found) Tj 50 0 Td (it.", "We found it."),

@@ -101,6 +101,8 @@ def fit(text: str) -> list[float]:
         "If you are not the intended recipient, delete it.",
         "For more on the bees, see their page.",
         "Please refer to our list of bees.",
+        "For more information about bees, talk to your doctor or a nurse.",
+        "See page 59 for more bees.",
         "Weitere Informationen finden Sie im Anhang.",
         "Diese Nachricht ist nur für Sie und vertraulich.",
     ],

@@ -105,10 +105,10 @@ def test_half_precision_stays_finite_on_many_long_documents() -> None:
 def test_fields_that_no_test_changes_are_known() -> None:
     # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
     # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, test_memories.py about
-    # memories, test_projections.py about projections, tests/commands/test_tags.py about tag_dim, and
-    # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
+    # memories, test_projections.py about projections, test_flex.py about kernels, tests/commands/test_tags.py about
+    # tag_dim, and tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
-        *("checkpoint_activations", "stack", "decoder"),
+        *("checkpoint_activations", "kernels", "stack", "decoder"),
         *("encoder_projections", "decoder_projections", "cross_projections"),
         *("global_tokens", "global_markers", "global_query", "global_projections", "global_vectors"),
         *("dropout", "attention_dropout", "activation_dropout", "cross_attention", "memories", "max_source_positions"),

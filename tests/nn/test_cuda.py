@@ -227,6 +227,12 @@ def test_attention_of_a_gpu_drops_weights_and_keeps_their_mean(device: torch.dev
 
 
 @needs_gpu
+def test_windows_of_a_gpu_by_flex_attention_are_those_of_the_cpu(gpu: torch.device) -> None:
+    flex = shrunk("led", embed_dim=64, kernels="flex", attention_dropout=0.0)
+    assert_same_step(flex, shrunk("led", embed_dim=64, attention_dropout=0.0), gpu)
+
+
+@needs_gpu
 def test_a_gpu_has_a_clock_and_a_peak_of_memory() -> None:
     seconds, peak = clock(lambda: torch.zeros(2**20, device="cuda"), "cuda")
     assert 0 < seconds < 10 and peak is not None and peak >= 2**22

@@ -18,6 +18,7 @@ from pyramidions.nn.functional.interleaving import (
     interleaved,
     interleaved_mask,
 )
+from pyramidions.nn.functional.kernels import AUTO
 from pyramidions.nn.functional.masking import distances_back, padding_of
 from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
@@ -53,6 +54,7 @@ class SlidingWindowAttention(CoreAttention):
         self.dilated_heads = dilated_heads
         self.dropout = dropout
         self.everywhere = FullAttention(dropout)
+        self.kernels = AUTO
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
@@ -67,7 +69,7 @@ class SlidingWindowAttention(CoreAttention):
         for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
             plan = self._plan(hidden, further, heads, dilation, ahead=not context.is_causal)
-            mixed = tiled_attention(rows, keys, values, plan, dropout=self.dropped)
+            mixed = tiled_attention(rows, keys, values, plan, dropout=self.dropped, kernels=self.kernels)
             parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 

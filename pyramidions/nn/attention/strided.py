@@ -9,6 +9,7 @@ from pyramidions.nn.attention.core_attention import ATTENTION, CoreAttention, Fe
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.attention import Attended, attended, joined, received, tiled_attention
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
+from pyramidions.nn.functional.kernels import AUTO
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.functional.tiles import UNSEEN, Band, ByDistance
 from pyramidions.nn.options import Length, Probability, Window
@@ -42,6 +43,8 @@ class StridedAttention(CoreAttention):
         self.split_heads = split_heads
         self.dropout = dropout
         self.everywhere = FullAttention(dropout)
+        if split_heads:
+            self.kernels = AUTO
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
@@ -50,7 +53,7 @@ class StridedAttention(CoreAttention):
             return joined(*self._parts(q, k, v, hidden, self.dropped)).mixed
         near = -(-q.size(1) // 2)
         first = q[:, :near], k[:, :near], v[:, :near]
-        window = tiled_attention(*first, Band(hidden, self.side), dropout=self.dropped)
+        window = tiled_attention(*first, Band(hidden, self.side), dropout=self.dropped, kernels=self.kernels)
         rows, keys, values = (interleaved(x[:, near:], self.stride) for x in (q, k, v))
         mixed = self.everywhere(rows, keys, values, LayerContext(interleaved_mask(hidden, self.stride)))
         return torch.cat([window, in_order(mixed, self.stride, q.size(2))], dim=1)

@@ -13,9 +13,11 @@ from torch.utils.flop_counter import register_flop_formula
 
 from pyramidions.base.device import has_values
 from pyramidions.nn.functional.dropout import bernoulli_samples, drawn_from, draws_bernoulli, new_seed
+from pyramidions.nn.functional.flex import flex_window, takes_flex
 from pyramidions.nn.functional.fused import Attend, fused_pieces
+from pyramidions.nn.functional.kernels import AUTO, FLEX
 from pyramidions.nn.functional.precision import full_precision
-from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles
+from pyramidions.nn.functional.tiles import Band, Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles
 
 
 def scaled_dot_product_attention(
@@ -38,14 +40,22 @@ def scaled_dot_product_attention(
 
 
 def tiled_attention(
-    q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None = None, dropout: float = 0.0
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    score_mod: ScoreMod | None = None,
+    dropout: float = 0.0,
+    kernels: str = AUTO,
 ) -> Tensor:
     """Attend to the keys that a plan names: (..., Lq, E), (..., Lk, E) twice -> (..., Lq, E).
 
     Weights are computed tile by tile, and again in the backward pass, for which only the arguments are kept (Dao et al.
     2022, section 3.1, without their running softmax: a tile spans all keys of its queries). On a CPU that is done in
-    float32 or better.
+    float32 or better. ``kernels`` FLEX computes a `Band` by FlexAttention where it can.
     """
+    if kernels == FLEX and isinstance(plan, Band) and score_mod is None and takes_flex(q, plan, dropout):
+        return flex_window(q, k, v, plan)
     return _attended(q, k, v, plan, score_mod, dropout, totals=False).mixed
 
 

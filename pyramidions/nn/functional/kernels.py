@@ -1,11 +1,18 @@
-"""Avoids idle time of a GPU: synchronisation with the host, and new plans of cuDNN's attention."""
+"""Which kernels a GPU runs, and idle time that it need not have: waiting for the host, plans of cuDNN's attention."""
 
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
+
+from pyramidions.base.arguments import OneOf
+
+#: How a GPU computes windows: by torch's fused kernels in chunks, or by FlexAttention.
+KERNELS = AUTO, FLEX = "auto", "flex"
+Kernels = Annotated[str, OneOf(KERNELS)]
 
 _lock = threading.Lock()
 _inside = 0  # threads that are in the context
@@ -47,3 +54,12 @@ def without_cudnn_attention() -> Iterator[None]:
 def in_evaluation_without_cudnn_attention(module: nn.Module) -> AbstractContextManager[None]:
     """Return `without_cudnn_attention` for a module in evaluation mode; training sees few lengths, and plans pay."""
     return nullcontext() if module.training else without_cudnn_attention()
+
+
+def use_kernels(model: nn.Module, kernels: str) -> None:
+    """Have all windows of a model computed by ``kernels``; ValueError for FLEX if the model has no windows."""
+    windows = [module for module in model.modules() if hasattr(module, "kernels")]
+    if kernels == FLEX and not windows:
+        raise ValueError(f"`kernels` {FLEX!r} is for attention within windows, but the model has none.")
+    for module in windows:
+        module.kernels = kernels  # type: ignore[assignment]
