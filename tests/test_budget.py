@@ -61,7 +61,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_513, "lab": 6_716, "scripts": 386, "tests": 45_124}
+LINES = {"pyramidions": 55_513, "lab": 6_716, "scripts": 386, "tests": 45_125}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_994, "rest": 5_011}
 COMMANDS = 15
