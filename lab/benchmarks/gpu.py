@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from contenders import TINY, Timed, finish, parser, ratio, take_turns, texts
 from figures import Entry, figure
 from torch import Tensor
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.profiler import ProfilerActivity, profile
 from train_step import Step
 from writers import forced
@@ -74,10 +75,14 @@ def main() -> None:
     inputs = [torch.randn(1, 12, length, 64, device=device, dtype=dtype, requires_grad=True) for _ in range(3)]
     rival: Callable[..., Tensor] = F.scaled_dot_product_attention
     if on_card:
-        rival = SlidingWindowAttention(WINDOW)
-        use_kernels(rival, FLEX)
-    slow, fast = (partial(attend, kind, *inputs) for kind in (rival, SlidingWindowAttention(WINDOW)))
+        near = create_block_mask(lambda b, h, i, j: (i - j).abs() <= WINDOW // 2, None, None, length, length, device)
+        rival = partial(torch.compile(flex_attention, dynamic=False), block_mask=near)
+    by_flex = SlidingWindowAttention(WINDOW)
+    use_kernels(by_flex, FLEX)
+    slow, fast, flex = (partial(attend, kind, *inputs) for kind in (rival, SlidingWindowAttention(WINDOW), by_flex))
     pairs[f"{'FlexAttention' if on_card else 'all pairs'} / windows"] = slow, fast, SLOWER if on_card else None
+    if on_card:
+        pairs["windows / windows by FlexAttention"] = fast, flex, None
     figures: list[Entry] = []
     timed: dict[str, Timed] = {}
     for what, (slow, fast, least) in pairs.items():

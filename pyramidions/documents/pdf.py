@@ -18,6 +18,9 @@ from pyramidions.text.headings import HeadedText
 #: A text is garbled from this share of odd tokens on: it is at most 0.001 in 37 sound files. Tokens of
 #: signs alone are odd from the other share on: sound files have at most 0.44, with the dots of tables of contents.
 GARBLED, _SIGNS = 0.06, 0.5
+#: Above this share, nothing can be done with a text.
+_UNREADABLE = 0.5
+_AS_PICTURES = "`ocrmypdf --force-ocr IN OUT` makes text of its pages"
 #: Most seconds that another reader may take.
 _SECONDS = 120
 
@@ -43,7 +46,7 @@ def pdf_text(path: Path) -> HeadedText:
         note(f"{name}: {failed:,} of {len(pages):,} pages are damaged and were left out.")
     odd, fault, lost = odd_share(pages), "", ""
     if odd > GARBLED:
-        fault, lost = "names too few of its letters", f"so its text is garbled ({odd:.0%} of its tokens are no words)"
+        fault, lost = "names too few of its letters", f"so {odd:.0%} of its words are garbled: {_AS_PICTURES}"
     elif _runs_right_to_left(pages):
         lost = (
             "so that numbers and the order of its words may be lost: poppler's pdftotext reads it, but is not installed"
@@ -53,6 +56,8 @@ def pdf_text(path: Path) -> HeadedText:
         other = _by_poppler(path)
         reads_better = bool(other) and (odd <= GARBLED or odd_share(other) < odd / 2)
         pages = other + pages[len(other) :] if reads_better else pages
+        if odd > _UNREADABLE and not reads_better:
+            raise UserError(f"{name} {fault}, {lost}.")
         note(f"{name} {fault}: pdftotext read it." if reads_better else f"{name} {fault}, {lost}.")
     for number in pictures:
         pages[number] = []  # without the stamps of a scanner or a library

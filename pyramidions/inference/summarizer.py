@@ -85,11 +85,10 @@ class Summarizer:
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries, model.source_prefix)
         self.precision = found_precision(precision, self.device, model.config.embed_dim)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
-        if kernels is not None:
-            try:
-                use_kernels(self._transformer, kernels)
-            except ValueError as error:
-                raise UserError(str(error)) from None
+        try:
+            use_kernels(self._transformer, kernels or model.config.kernels)
+        except ValueError as error:
+            raise UserError(str(error)) from None
         decoder = self._transformer.decoder
         decoder.record = as_cuda_graph if graphs else None
         if graphs and not decoder.steps_alike:

@@ -147,8 +147,8 @@ class EncoderConfig(Spec):
     checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
     kernels: str = described(
         AUTO,
-        "how a GPU computes sliding windows: auto, or flex, torch's FlexAttention, where no attention weight is "
-        "dropped; no GPU has run flex yet",
+        "how a GPU computes the windows of sliding_window and strided(split_heads=True): auto, or flex, torch's "
+        "FlexAttention, where no attention weight is dropped; no GPU has run flex yet",
         OneOf(KERNELS),
     )
     normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")

@@ -299,5 +299,7 @@ def _fill(network: nn.Module, bundle: Bundle) -> None:
 def description(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, Any]:
     """Return what config.json of an export of ours says of a model, but for the hashes of files."""
     theirs = config_fields(model) if isinstance(model, SavedModel) else {}
-    about = {"format": FORMAT, "kind": model.kind.name, "model": asdict(model.config), **model.settings()}
+    # Kernels are for the machine of who uses the model to choose.
+    fields = {name: value for name, value in asdict(model.config).items() if name != "kernels"}
+    about = {"format": FORMAT, "kind": model.kind.name, "model": fields, **model.settings()}
     return {**theirs, **about}

@@ -324,7 +324,7 @@ def test_a_note_at_the_foot_of_a_column_is_left_out_and_the_sentence_goes_on() -
 
 @pytest.mark.parametrize(
     ("page", "fault"),
-    [("", "right to left"), (pdf_lines(*["\\001\\002 \\003"] * 5, "words."), "letters")],
+    [("", "right to left"), (pdf_lines("\\001\\002 \\003", "both words."), "letters")],
     ids=["rtl", ""],
 )
 def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
@@ -334,7 +334,7 @@ def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
     hebrew = "\u05d1\u05e9\u05e0\u05ea"
     if not page:
         monkeypatch.setattr(reader, "_pages", lambda *_: ([[PdfLine(hebrew)], [PdfLine("and")]], [], 0))
-    alone = "words." if page else f"{hebrew}\nand"
+    alone = "both words." if page else f"{hebrew}\nand"
     monkeypatch.setattr(reader, "_by_poppler", lambda _: [[PdfLine("Two words.")]])
     assert pdf_text(path) == ("Two words." if page else "Two words.\nand")
     told = capsys.readouterr().err
@@ -342,6 +342,10 @@ def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
     monkeypatch.setattr(reader, "_by_poppler", lambda _: [])
     assert pdf_text(path) == alone
     assert str(path) in capsys.readouterr().err
+    if page:
+        path.write_bytes(pdf(pdf_lines("\\001\\002 \\003", "words.")))
+        with refused("67% of its words are garbled"):
+            pdf_text(path)
 
 
 def test_a_sentence_goes_on_over_a_page_with_header_footer_and_number(tmp_path: Path) -> None:

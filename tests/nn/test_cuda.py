@@ -13,15 +13,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 from gpu_work import work_of
+from small_parts import ends_after
 from tiny_presets import DROPOUTS, covering_presets, shrunk
 from torch import Tensor
 
 from lab.timing import clock
 from pyramidions.models import PRESETS
 from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.attention import SlidingWindowAttention
 from pyramidions.nn.functional import attention, dropout
+from pyramidions.nn.functional.kernels import use_kernels
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import dense
-from pyramidions.nn.sublayer import Memory
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 # cuBLAS reads it when it starts; without, it may add up in another order each time.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -227,9 +231,22 @@ def test_attention_of_a_gpu_drops_weights_and_keeps_their_mean(device: torch.dev
 
 
 @needs_gpu
-def test_windows_of_a_gpu_by_flex_attention_are_those_of_the_cpu(gpu: torch.device) -> None:
-    flex = shrunk("led", embed_dim=64, kernels="flex", attention_dropout=0.0)
-    assert_same_step(flex, shrunk("led", embed_dim=64, attention_dropout=0.0), gpu)
+@pytest.mark.filterwarnings("error:.kernels. 'flex'")
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
+def test_windows_by_flex_attention_are_those_of_fused_kernels(
+    dtype: torch.dtype, most: float, gpu: torch.device
+) -> None:
+    torch.manual_seed(0)
+    marked, padding = torch.arange(1100) < torch.tensor([[3], [1]]), ends_after(1100, 700)
+    context = LayerContext(padding.to(gpu), marks=Marks(marked.to(gpu), 3))
+    given, windows = torch.randn(3, 2, 2, 1100, 64, dtype=dtype, device=gpu), SlidingWindowAttention(256)
+    found = []
+    for kernels in ("auto", "flex"):
+        use_kernels(windows, kernels)
+        read = given.clone().requires_grad_()
+        mixed = windows(*read, context).masked_fill((padding | marked).to(gpu)[:, None, :, None], 0.0)
+        found.append((mixed, *torch.autograd.grad(mixed.square().sum(), read)))
+    torch.testing.assert_close(*found, rtol=0, atol=most)
 
 
 @needs_gpu

@@ -54,7 +54,7 @@ class SlidingWindowAttention(CoreAttention):
         self.dilated_heads = dilated_heads
         self.dropout = dropout
         self.everywhere = FullAttention(dropout)
-        self.kernels = AUTO
+        self.window_kernels = AUTO
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
@@ -69,7 +69,7 @@ class SlidingWindowAttention(CoreAttention):
         for heads, dilation in head_groups(q.size(1), self.dilated_heads, self.dilation):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
             plan = self._plan(hidden, further, heads, dilation, ahead=not context.is_causal)
-            mixed = tiled_attention(rows, keys, values, plan, dropout=self.dropped, kernels=self.kernels)
+            mixed = tiled_attention(rows, keys, values, plan, dropout=self.dropped, kernels=self.window_kernels)
             parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 

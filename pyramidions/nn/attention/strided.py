@@ -44,7 +44,7 @@ class StridedAttention(CoreAttention):
         self.dropout = dropout
         self.everywhere = FullAttention(dropout)
         if split_heads:
-            self.kernels = AUTO
+            self.window_kernels = AUTO
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
@@ -53,7 +53,7 @@ class StridedAttention(CoreAttention):
             return joined(*self._parts(q, k, v, hidden, self.dropped)).mixed
         near = -(-q.size(1) // 2)
         first = q[:, :near], k[:, :near], v[:, :near]
-        window = tiled_attention(*first, Band(hidden, self.side), dropout=self.dropped, kernels=self.kernels)
+        window = tiled_attention(*first, Band(hidden, self.side), dropout=self.dropped, kernels=self.window_kernels)
         rows, keys, values = (interleaved(x[:, near:], self.stride) for x in (q, k, v))
         mixed = self.everywhere(rows, keys, values, LayerContext(interleaved_mask(hidden, self.stride)))
         return torch.cat([window, in_order(mixed, self.stride, q.size(2))], dim=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from warnings import warn
 
 import torch
@@ -13,7 +14,10 @@ from pyramidions.nn.functional.kernels import AUTO, FLEX
 from pyramidions.nn.functional.tiles import Band
 
 _BLOCK = 128  # positions of a block: kernels skip blocks of keys that no query of a block sees
-_NARROWEST, _OLDEST = 16, (8, 0)  # dimensions of a head, and the compute capability of a GPU
+# Dimensions of a head, at least, and their bytes, at most, where a block must fit into the fast memory of any GPU; and
+# the compute capability.
+_NARROWEST, _WIDEST, _OLDEST = 16, 256, (8, 0)
+_MOST_GRAPHS = 64  # compiled in a process: few differ in more than numbers, but torch allows 8
 
 
 def takes_flex(q: Tensor, plan: Band, dropout: float) -> bool:
@@ -30,7 +34,9 @@ def _has_kernels(device: torch.device, dtype: torch.dtype, head_dim: int) -> boo
         reason = f"the device is {str(device)!r}"
     elif torch.cuda.get_device_capability(device) < _OLDEST:
         reason = f"{torch.cuda.get_device_name(device)} is too old"
-    elif dtype == torch.float64 or head_dim < _NARROWEST:
+    elif find_spec("triton") is None:
+        reason = "triton is not installed"
+    elif dtype == torch.float64 or head_dim < _NARROWEST or head_dim * dtype.itemsize > _WIDEST:
         reason = f"no kernel reads {dtype} in heads of {head_dim} dimensions"
     else:
         return True
@@ -47,13 +53,16 @@ def flex_window(q: Tensor, k: Tensor, v: Tensor, plan: Band) -> Tensor:
         k, v = (torch.cat([near, _in_blocks(far)], dim=2) for near, far in ((k, plan.further_k), (v, plan.further_v)))
         absent = F.pad(plan.absent, (0, -plan.absent.size(1) % _BLOCK), value=True)
         hidden = torch.cat([hidden, absent], dim=1)
-    attend = _compiled() if q.is_cuda else _attend
-    return attend(q, k, v, hidden, plan.reach, plan.ahead)[:, :, :length]
+    if not q.is_cuda:
+        return _attend(q, k, v, hidden, plan.reach, plan.ahead)[:, :, :length]
+    # Beyond the limit torch would hold all scores; with `fullgraph` it says so.
+    with torch._dynamo.config.patch(recompile_limit=_MOST_GRAPHS):
+        return _compiled()(q, k, v, hidden, plan.reach, plan.ahead)[:, :, :length]
 
 
 @cache
 def _compiled() -> Callable[..., Tensor]:
-    return torch.compile(_attend)
+    return torch.compile(_attend, fullgraph=True)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor, reach: int, ahead: bool) -> Tensor:
@@ -75,7 +84,8 @@ def band_mask(hidden: Tensor, length: int, reach: int, ahead: bool) -> BlockMask
 
     def seen(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         distance = query - key
-        near = (distance <= reach) & (distance >= (-reach if ahead else 0))
+        near = distance.abs() <= reach
+        near = near if ahead else near & (distance >= 0)
         return (distance == 0) | ((near | (key >= length)) & ~hidden[batch, key])
 
     rows = torch.arange(length // _BLOCK, device=hidden.device)[:, None]
@@ -100,5 +110,6 @@ def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_blocks(x: Tensor) -> Tensor:
-    # (B, H, L, E) -> whole blocks
-    return F.pad(x, (0, 0, 0, -x.size(2) % _BLOCK))
+    # (B, H, L, E) -> whole blocks. Other strides would be compiled for anew.
+    over = -x.size(2) % _BLOCK
+    return F.pad(x, (0, 0, 0, over)) if over else x.contiguous()

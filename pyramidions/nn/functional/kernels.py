@@ -57,9 +57,12 @@ def in_evaluation_without_cudnn_attention(module: nn.Module) -> AbstractContextM
 
 
 def use_kernels(model: nn.Module, kernels: str) -> None:
-    """Have all windows of a model computed by ``kernels``; ValueError for FLEX if the model has no windows."""
-    windows = [module for module in model.modules() if hasattr(module, "kernels")]
+    """Have the windows of a model computed by ``kernels``; ValueError for FLEX if no part of it can."""
+    windows = [module for module in model.modules() if hasattr(module, "window_kernels")]
     if kernels == FLEX and not windows:
-        raise ValueError(f"`kernels` {FLEX!r} is for attention within windows, but the model has none.")
+        raise ValueError(
+            f"`kernels` {FLEX!r} is for attention by sliding_window or strided(split_heads=True), but the model has "
+            "none."
+        )
     for module in windows:
-        module.kernels = kernels  # type: ignore[assignment]
+        module.window_kernels = kernels  # type: ignore[assignment]

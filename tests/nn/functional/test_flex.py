@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.attention.flex_attention as torch_flex
+from refusals import refused
 from small_parts import ends_after
 from torch import Tensor
 
@@ -53,18 +54,41 @@ def test_kernels_skip_the_blocks_of_which_nothing_is_seen(reach: int, ahead: boo
     assert mask.full_kv_num_blocks is not None and mask.full_kv_num_blocks[:, 0].equal(whole.int())
 
 
-def test_documents_of_other_lengths_are_not_compiled_for_anew() -> None:
-    compiled = torch.compile(flex._attend, backend="aot_eager", fullgraph=True)
+def test_batches_of_any_size_are_few_graphs_with_the_gradients_of_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = 0
 
-    def attend(length: int) -> Tensor:
-        hidden = torch.zeros(2, length, dtype=torch.bool)
-        return compiled(*torch.randn(3, 2, 3, length, 16), hidden, 64, True)
+    def counted(graph: torch.fx.GraphModule, example: list[Tensor]) -> object:
+        nonlocal graphs
+        graphs += 1
+        return graph
 
-    with torch.no_grad():
-        for length in (256, 384):
-            attend(length)
-        with torch.compiler.set_stance("fail_on_recompile"):
-            assert all(attend(128 * count).isfinite().all() for count in range(4, 24))
+    monkeypatch.setattr(torch_flex, "_validate_device", lambda *given: None)
+    monkeypatch.setattr(flex, "_attend", torch.compile(flex._attend, backend=counted, fullgraph=True))
+    torch.manual_seed(0)
+    for learns in (True, False):
+        for batch, length, further, reach in [(2, 200, 1, 40), (3, 256, 2, 40), (1, 300, 1, 64), (2, 640, 3, 40)] * 2:
+            # Heads stand beside each other, as projections leave them.
+            read = [torch.randn(batch, n, 2, 16, requires_grad=learns) for n in [length] * 3 + [further] * 2]
+            q, k, v, *far = (x.transpose(1, 2) for x in read)
+            plan = Band(torch.zeros(batch, length, dtype=torch.bool), reach, True, True, *far, ends_after(*[1] * batch))
+            plan = plan._replace(absent=ends_after(*[1] * batch, width=further))
+            found = [windows(q, k, v, plan) for windows in (flex.flex_window, tiled_attention)]
+            torch.testing.assert_close(*found, rtol=0, atol=1e-5)
+            if learns:
+                grads = [torch.autograd.grad(mixed.square().sum(), read) for mixed in found]
+                torch.testing.assert_close(*grads, rtol=0, atol=1e-4)
+    assert graphs <= 8
+
+
+def test_windows_are_left_to_others_where_weights_are_dropped_or_queries_do_not_see_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flex, "_has_kernels", lambda *given: True)
+    q, plan = torch.zeros(1, 2, 9, 16), Band(torch.zeros(1, 9, dtype=torch.bool), 2)
+    assert flex.takes_flex(q, plan, 0.0)
+    assert not flex.takes_flex(q, plan, 0.1)
+    assert not flex.takes_flex(q, plan._replace(sees_itself=False), 0.0)
+    assert not flex.takes_flex(q.to("meta"), plan, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +124,8 @@ def test_kinds_compute_the_same_by_flex(
         ("cpu", None, torch.float32, "the device is 'cpu'"),
         ("cuda", (7, 5), torch.float32, "a card is too old"),
         ("cuda", (9, 0), torch.float64, "no kernel reads torch.float64 in heads of 64 dimensions"),
-        ("cuda", (8, 0), torch.bfloat16, None),
+        ("cuda", (8, 0), torch.bfloat16, "triton is not installed"),
+        ("cuda", (8, 0), torch.float16, None),
     ],
 )
 def test_a_device_without_the_kernels_is_told_once(
@@ -109,6 +134,7 @@ def test_a_device_without_the_kernels_is_told_once(
     flex._has_kernels.cache_clear()
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a card")
+    monkeypatch.setattr(flex, "find_spec", lambda name: None if dtype == torch.bfloat16 else name)
     with pytest.warns(UserWarning) if reason else pytest.MonkeyPatch.context() as said:
         can = [flex._has_kernels(torch.device(device), dtype, 64) for _ in range(2)]
     assert can == [not reason] * 2
@@ -118,5 +144,7 @@ def test_a_device_without_the_kernels_is_told_once(
 
 def test_kernels_of_a_config_reach_its_windows() -> None:
     made = build(preset("led", kernels="flex", embed_dim=16, ffn_embed_dim=16, num_heads=2), 50)
-    found = {module.kernels for module in made.modules() if hasattr(module, "kernels")}
+    found = {module.window_kernels for module in made.modules() if hasattr(module, "window_kernels")}
     assert found == {"flex"}
+    with refused("'flex' is for attention by sliding_window or strided(split_heads=True), but the model has none."):
+        build(preset("vanilla", kernels="flex"), 50)
