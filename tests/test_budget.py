@@ -62,7 +62,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_533, "lab": 6_721, "scripts": 386, "tests": 45_174}
+LINES = {"pyramidions": 55_533, "lab": 6_721, "scripts": 386, "tests": 45_175}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 1_994, "rest": 5_011}
 COMMANDS = 15
