@@ -46,7 +46,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
 - Package, 5 lines, tests, 4 lines, rows, 1: letters beyond U+FFFF of PDF files.
 - Package, 150 lines, tests, 76 lines, rows, 22: what newcomers met: letters lost their first sentence and kept their
   signature, pages of meetings had no speakers, a pooling that never pools was silent; sooner tests of sentences.
-- Package, 193 lines, lab, 5 lines, tests, 174 lines, rows, 22; `summarize`, 1 option: windows by FlexAttention
+- Package, 193 lines, lab, 5 lines, tests, 174 lines, rows, 25; `summarize`, 1 option: windows by FlexAttention
   (`nn/functional/flex.py`).
 - Package, 17 lines, tests, 12 lines, rows, 4: ligatures of TeX in PDF files of macOS, menus in a page's own elements,
   and PDF files of which most is garbled are refused.
@@ -62,9 +62,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_533, "lab": 6_721, "scripts": 386, "tests": 45_175}
+LINES = {"pyramidions": 55_534, "lab": 6_721, "scripts": 386, "tests": 45_175}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_994, "rest": 5_011}
+ROWS = {"above-the-seam": 1_994, "rest": 5_014}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 37, "train": 17}

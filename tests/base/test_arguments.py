@@ -34,7 +34,7 @@ WRONG |= {"bytes": BYTES, "[1]": LIST, "{'a': 1}": MAPPING, "object()": THING}
 # What of these each argument takes, by its name.
 OPTIONAL = (
     "options vectors long device precision words sentences redundancy select section_types on_read "
-    "beam max_len sampling reference_column on_progress corpus language query"
+    "beam max_len sampling reference_column on_progress corpus language query kernels"
 )
 FINE: dict[str, list[str]] = {name: ["None"] for name in OPTIONAL.split()}
 FINE |= {name: ["None", "0"] for name in ("min_len", "no_repeat_ngram")}
