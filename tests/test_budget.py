@@ -50,6 +50,7 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   (`nn/functional/flex.py`).
 - Package, 17 lines, tests, 12 lines, rows, 4: ligatures of TeX in PDF files of macOS, menus in a page's own elements,
   and PDF files of which most is garbled are refused.
+- Package, 10 lines, tests, 18 lines, rows, 6: `auto` finds papers with biomedical terms (`extract/suited.py`).
 """
 
 from pathlib import Path
@@ -62,9 +63,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_534, "lab": 6_721, "scripts": 386, "tests": 45_175}
+LINES = {"pyramidions": 55_544, "lab": 6_721, "scripts": 386, "tests": 45_194}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 1_994, "rest": 5_014}
+ROWS = {"above-the-seam": 2_000, "rest": 5_014}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 37, "train": 17}

@@ -65,7 +65,7 @@ def pdf_text(path: Path) -> HeadedText:
     text = laid_out(kept)
     if not text.strip() and pictures:
         raise UserError(f"{name} holds no text: {_are_pictures(pictures)}.")
-    if not text.strip() and any(any(map(str.isalpha, line.text)) for page in kept for line in page):
+    if not text.strip() and any(any(map(str.isalnum, line.text)) for page in kept for line in page):
         raise UserError(f"{name} holds no running text, only tables, a form, or labels of figures.")
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: `ocrmypdf --force-ocr IN OUT` reads them.")

@@ -93,7 +93,7 @@ _OF_SITE = re.compile(
             r"\byour e-?mail(?: address)? will not be\b|^\W*(?:subscribe|sign up)\b.{0,40}\bnewsletter",
             r"\b(?:wir|diese (?:web)?(?:seite|site)) (?:verwende|nutze?)[nt] (?:auf \S+ \S+ )?(?:\w+e )?cookies\b",
             r"\bstimm\w{1,3} (?:du|sie)\b.{0,40}\bcookies\b|\b(?:deine|ihre) e-?mail-?adresse wird nicht\b",
-            r"\bbitte aktivier\w{1,3} (?:sie )?javascript|^\W*javascript (?:aktivieren|ist deaktiviert)",
+            r"(?:\bbitte|^\W*) ?aktivier\w{1,3} (?:sie )?javascript|^\W*javascript (?:aktivieren|ist deaktiviert)",
             r"^\W*(?:abonnier|meld)\w{1,3} (?:sie|dich|jetzt|unser)\b.{0,40}\bnewsletter",
             r"\b(?:nous|(?:ce|notre) site) utilis\w{1,4} (?:des |les )?cookies\b",
             r"\b(?:activez|veuillez activer) javascript|^\W*(?:abonnez|inscrivez)-vous\b.{0,40}\bnewsletter",

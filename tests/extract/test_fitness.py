@@ -79,6 +79,7 @@ def fit(text: str) -> list[float]:
         "Używamy informacji zapisanych za pomocą cookies.",
         "Мы используем файлы cookie для счёта.",
         "Please enable JavaScript to see the bees.",
+        "Aktivieren Sie JavaScript, um die Bienen zu sehen.",
         "Your email address will not be published.",
         "Deine E-Mail-Adresse wird nicht veröffentlicht.",
         "Votre adresse e-mail ne sera pas publiée.",

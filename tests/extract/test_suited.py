@@ -56,6 +56,23 @@ def test_papers_are_for_biomedical() -> None:
     assert auto.covered(auto.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
 
 
+@pytest.mark.parametrize(
+    ("known", "sentence", "method"),
+    [
+        (0.44, "The patients were treated. The method is fast. ", "biomedical"),
+        (0.25, "The patients were treated. ", "biomedical"),
+        (0.25, "The patients were treated. The method is fast. ", "hiporank"),
+        (0.44, "The method is fast. ", "hiporank"),
+        (0.0, "The patients were treated. ", "hiporank"),
+    ],
+)
+def test_fewer_known_pairs_are_enough_where_terms_are_biomedical(
+    known: float, sentence: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyramidions.extract.suited._known_pairs", lambda texts: known)
+    assert suited(document_outline(sentence * 10)) == method
+
+
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
     asked = {"query": "Why is it yellow?", "words": 40}
     assert Extractor("auto").extract(DIALOGUE, **asked).text == Extractor("meetings").extract(DIALOGUE, **asked).text

@@ -31,13 +31,10 @@ class Words(NamedTuple):
     content: np.ndarray  # (words,), bool: neither a stop word nor, where words are longer, a single character
 
 
-def words_in(texts: Sequence[str], language: str = ENGLISH, stems: bool = True) -> tuple[Words, np.ndarray]:
-    """Return the words of several texts, one after the other, and the number of words of each: (texts,).
-
-    Without ``stems``, words stand for themselves.
-    """
+def words_in(texts: Sequence[str], language: str = ENGLISH) -> tuple[Words, np.ndarray]:
+    """Return the words of several texts, one after the other, and the number of words of each: (texts,)."""
     words = list(map(Language(language).words, texts))
-    known = np.array([_known(word, language, stems) for some in words for word in some], dtype=np.int64)
+    known = np.array([_known(word, language) for some in words for word in some], dtype=np.int64)
     return Words((known >> 1).astype(np.uint32), (known & 1).astype(bool)), np.array(
         list(map(len, words)), dtype=np.int64
     )
@@ -54,18 +51,18 @@ def _stem(word: str, language: str) -> str:
 
 
 @lru_cache(maxsize=2**18)
-def _known(word: str, language: str, stems: bool) -> int:
+def _known(word: str, language: str) -> int:
     """Return twice the hash of a word's stem, and 1 more for a content word."""
     known = _language(language)
-    stemmed = _stem(word, language) if stems else word
+    stemmed = _stem(word, language)
     says = len(stemmed) > 1 or known.tokenization == "characters"
-    return crc32(stemmed.encode()) << 1 | (says and stemmed not in _stopped(language, stems))
+    return crc32(stemmed.encode()) << 1 | (says and stemmed not in _stopped(language))
 
 
 _language = cache(Language)
 
 
 @cache
-def _stopped(language: str, stems: bool) -> frozenset[str]:
+def _stopped(language: str) -> frozenset[str]:
     words = _STOP_WORDS.split() if language == ENGLISH else _language(language).stop_words
-    return frozenset(_stem(word, language) if stems else word for word in words)
+    return frozenset(_stem(word, language) for word in words)
