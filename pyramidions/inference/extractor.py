@@ -47,7 +47,7 @@ class Extractor:
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "auto", which uses "meetings" for English dialogues, "biomedical" for English biomedical texts, and
+        method: "auto", which uses "meetings" for English dialogues, "biomedical" for English papers, and
             "hiporank" for all others; "biomedical" or "meetings", which come with the package; "hiporank", "textrank",
             "lead" or "oracle"; or where a trained extractor lies: a checkpoint, a folder of checkpoints (the
             best is taken), an exported model, or a model of concepts.

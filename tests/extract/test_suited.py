@@ -23,7 +23,6 @@ DIALOGUE = "\n".join(
     for number, name in enumerate(["Anna", "Ben"] * 4)
 )
 NEWS = "The court found no reason to continue the case. The lawyer asked for more time on Monday. It was refused."
-# A few pairs of words may all be known.
 SHORT = "The model was trained for days. The method achieves higher accuracy than previous work on data sets."
 GERMAN = "Das Gericht sah keinen Grund, das Verfahren fortzusetzen. Der Anwalt bat am Montag um mehr Zeit."
 
@@ -36,7 +35,7 @@ def papers(number: int) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "method"), [(DIALOGUE, "meetings"), (NEWS, "hiporank"), (GERMAN, "hiporank"), (SHORT, "hiporank")]
 )
-def test_dialogues_are_for_meetings_and_texts_of_unknown_words_for_hiporank(text: str, method: str) -> None:
+def test_dialogues_are_for_meetings_and_other_texts_for_hiporank(text: str, method: str) -> None:
     assert suited(document_outline(text)) == method
     assert Extractor("auto").extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
 
@@ -47,7 +46,7 @@ def test_a_text_that_is_far_from_papers_waits_for_no_stemmer() -> None:
     assert "'pyramidions.extract.suited'" in done.stdout and "'nltk'" not in done.stdout
 
 
-def test_papers_are_for_biomedical() -> None:
+def test_biomedical_papers_are_for_biomedical() -> None:
     documents = papers(10)
     assert [suited(document_outline(each)) for each in documents] == ["biomedical"] * 10
     found, asked = (Extractor(method).extract(documents[0], words=100) for method in ("auto", "biomedical"))
@@ -56,21 +55,28 @@ def test_papers_are_for_biomedical() -> None:
     assert auto.covered(auto.extract(documents[0], words=100)) == Extractor("biomedical").covered(asked)
 
 
+PLAIN, CITING, SHOWING, TELLING = "", " as in Smith et al. (2003)", " in Table 3", " and so we propose a parser"
+
+
 @pytest.mark.parametrize(
-    ("known", "sentence", "method"),
+    ("sections", "sentences", "method"),
     [
-        (0.44, "The patients were treated. The method is fast. ", "biomedical"),
-        (0.25, "The patients were treated. ", "biomedical"),
-        (0.25, "The patients were treated. The method is fast. ", "hiporank"),
-        (0.44, "The method is fast. ", "hiporank"),
-        (0.0, "The patients were treated. ", "hiporank"),
+        (["1 Introduction", "2 Methods", "3 Results", "4 Conclusions"], [PLAIN] * 20, "biomedical"),
+        (["Introduction", "Results"], [PLAIN] * 20, "hiporank"),
+        (["Introduction", "Results"], [PLAIN] * 16 + [CITING] * 4, "biomedical"),
+        ([], [CITING] * 10 + [SHOWING] * 10, "biomedical"),
+        ([], [SHOWING] * 10 + [TELLING] * 10, "biomedical"),
+        # manuals, laws and encyclopedias
+        ([], [SHOWING] * 20, "hiporank"),
+        (["Abstract", "Motivation", "References"], [CITING] * 20, "hiporank"),
+        # too few to tell
+        ([], [CITING] * 7 + [TELLING] * 7, "hiporank"),
     ],
 )
-def test_fewer_known_pairs_are_enough_where_terms_are_biomedical(
-    known: float, sentence: str, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pyramidions.extract.suited._known_pairs", lambda texts: known)
-    assert suited(document_outline(sentence * 10)) == method
+def test_papers_of_any_field_are_for_biomedical(sections: list[str], sentences: list[str], method: str) -> None:
+    text = [f"The reader of page {number} met the word again{end}." for number, end in enumerate(sentences)]
+    outline = document_outline("\n\n".join([*(f"## {title}\n\n{text[0]}" for title in sections), " ".join(text)]))
+    assert suited(outline) == method
 
 
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:
