@@ -116,7 +116,7 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
     except pypdfium2.PdfiumError as error:
         if error.err_code in (FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY):
             raise UserError(f"{name} is encrypted: save it without a password first.") from None
-        raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
+        raise UserError(f"{name} must be a PDF file, but is damaged or of another kind.") from None
     pages: list[list[PdfLine]] = []
     pictures: list[int] = []
     failed = 0
@@ -135,7 +135,7 @@ def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:
     finally:
         document.close()
     if failed == len(pages):
-        raise UserError(f"{name} cannot be read as PDF (PdfiumError).")
+        raise UserError(f"{name} must be a PDF file, but each of its pages is damaged.")
     return pages, pictures, failed
 
 

@@ -25,9 +25,14 @@ def program(name: str, *arguments: object) -> tuple[str, ...]:
     return (str(beside) if beside.is_file() else name, *map(str, arguments))
 
 
+def _quoted(word: str) -> str:
+    # People write "dense(activation='gelu')"; shlex ends and begins its quotes around each quote within.
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
 def as_typed(words: Sequence[str], width: int = 100) -> str:
     """Return a command as one would type it, on lines of about `width` characters; a flag stays with its values."""
-    quoted = ('"$(pyramidions user-dir)"' if word == USER_DIR else shlex.quote(word) for word in words[1:])
+    quoted = ('"$(pyramidions user-dir)"' if word == USER_DIR else _quoted(word) for word in words[1:])
     lines = [Path(words[0]).name]
     for part in re.split(" (?=--)", " ".join(quoted)):
         if len(lines[-1]) + len(part) > width + 3:

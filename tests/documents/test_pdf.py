@@ -491,3 +491,10 @@ def test_a_page_that_is_more_than_half_in_strips_is_a_scan(tmp_path: Path) -> No
         with refused("strips.pdf holds no text") as error:
             pdf_text(tmp_path / "strips.pdf")
         assert ("page 1" in str(error.value)) is (strips == 6)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>"])
+def test_a_file_that_is_no_pdf_is_told_in_these_words(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(content)
+    with refused("a.pdf must be a PDF file, but is damaged or of another kind"):
+        pdf_text(tmp_path / "a.pdf")

@@ -561,7 +561,7 @@ def test_a_document_is_dropped_on_serve_and_its_summary_is_shown(dropping: OpenP
         ground = (255, 255, 255) if scheme == "light" else dropping.colour("#drop", "backgroundColor")
         assert contrast(dropping.colour("#save", "color"), ground) >= 4.5
     dropping.find("#file").send_keys(str(broken))
-    wait_for("broken.pdf cannot be read as PDF")
+    wait_for("broken.pdf must be a PDF file")
     assert all("422" in each["message"] for each in dropping.browser.get_log("browser"))
     dropping.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     dropping.browser.refresh()

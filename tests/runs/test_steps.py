@@ -205,4 +205,5 @@ def test_a_command_is_shown_as_one_would_type_it() -> None:
     assert as_typed(words, 30) == (
         "fairseq-train 'my data' \\\n    --user-dir \"$(pyramidions user-dir)\" \\\n    --lr 1 --flag '[8, 9]'"
     )
+    assert as_typed(("run", "dense(x='y')", "'$x'")) == """run "dense(x='y')" ''\"'\"'$x'\"'\"''"""
     assert str(Command(("run", "a b", "[8]"), (3, 5))) == "CUDA_VISIBLE_DEVICES=3,5 run 'a b' '[8]'"
