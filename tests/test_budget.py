@@ -63,7 +63,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_529, "lab": 6_721, "scripts": 386, "tests": 45_208}
+LINES = {"pyramidions": 55_557, "lab": 6_721, "scripts": 386, "tests": 45_223}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_000, "rest": 5_014}
 COMMANDS = 15

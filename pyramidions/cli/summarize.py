@@ -68,9 +68,9 @@ _GROUPS = {
 @click.option(
     "--select",
     metavar="METHOD",
-    help="Select the sentences for --long extract and rewrite by hiporank, lead, textrank, biomedical, meetings, or "
-    "what was trained: a model of concepts, or an extractor as a checkpoint, a folder of them, or an export.  "
-    "[default: hiporank]",
+    help="Select the sentences for --long extract and rewrite by auto (what suits the document, as in extract), "
+    "hiporank, lead, textrank, biomedical, meetings, or what was trained: a model of concepts, or an extractor as a "
+    "checkpoint, a folder of them, or an export.  [default: auto for --writer and pretrained models, else hiporank]",
 )
 @language_option
 @writing_options("that shows what the model kept of each document, and what each word of its summary drew on")

@@ -157,12 +157,12 @@ class Writing(Worker):
 
     def __init__(self, reading: Reading, served: Served) -> None:
         from pyramidions.data.section_types import section_types
-        from pyramidions.extract.methods import find_method
+        from pyramidions.extract.methods import AUTO_METHOD, find_method
         from pyramidions.inference.extractor import Extractor
         from pyramidions.inference.served_model import ServedModel, ServedSummarizer
 
-        method = reading.select or "hiporank"
-        find_method(method, "select")
+        method = reading.select or AUTO_METHOD
+        find_method(method, "select", AUTO_METHOD)
         model = ServedModel(str(served.writer), str(served.writer_model))
         words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS
         extractor = Extractor(method, language=reading.language)

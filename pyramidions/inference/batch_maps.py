@@ -200,7 +200,7 @@ class SummarizerMap(_BatchMap):
         if section_types is not None:
             table_of_types(Path(section_types))
             files.append(Path(section_types))
-        if select is not None and (trained := find_method(select, "select").model) is not None:
+        if select is not None and (trained := find_method(select, "select", AUTO_METHOD).model) is not None:
             files += _files_of(trained)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)
         self._precision = precision

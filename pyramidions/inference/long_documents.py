@@ -12,7 +12,7 @@ from pyramidions.data.select_sentences import select_tokens, selected_texts
 from pyramidions.extract import select
 from pyramidions.extract.fitness import fit_for_summary, lengths_of
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
-from pyramidions.inference.selection_model import Selection, selection
+from pyramidions.inference.selection_model import Selecting, selecting
 from pyramidions.inference.summary import Coverage, Summary, copied_share, of_pieces
 from pyramidions.text.language import Language
 from pyramidions.text.outline import outline
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 class LongReader:
     """Reads documents of any length, part by part, in the way ``long``.
 
-    ``types`` says which sections "sections" summarizes, ``selecting`` which sentences "extract" and "rewrite" read
+    ``types`` says which sections "sections" summarizes, ``select`` which sentences "extract" and "rewrite" read
     (HipoRank's if None), and ``language``, an ISO 639-1 code, whose rules find both (None detects it).
     """
 
@@ -52,14 +52,14 @@ class LongReader:
         reader: Reader,
         long: Long = "truncate",
         types: SectionTypes | Path | None = None,
-        selecting: Selection | None = None,
+        select: Selecting | None = None,
         language: str | None = None,
     ) -> None:
         self._language = None if language is None else Language(language).code
         self.long = long
         self.reader = reader
         self._types = types if isinstance(types, SectionTypes) else section_types(types)
-        self._selecting = selecting or selection()
+        self._select = select or selecting()
 
     def parts(self, text: str, name: str, on_read: OnRead | None = None, query: str | None = None) -> Iterator[Part]:
         """Yield the parts of a document in order, at least one."""
@@ -103,7 +103,7 @@ class LongReader:
         if not texts:
             yield _beginning(text, head, reader, "no sentence", found.language)
             return
-        ranker = self._selecting.ranker
+        method, ranker = self._select(found)
         chosen = select(
             texts, fit_for_summary(found, ranker.rank(found)), ranker.rules, lengths_of(found), found.language
         )
@@ -114,7 +114,7 @@ class LongReader:
         read = [reader.head(texts[place], "a sentence")._replace(sentence=True) for place in chosen]
         about = Coverage(
             sentences=(len(chosen), len(texts)),
-            selected_by=self._selecting.method,
+            selected_by=method,
             left_out=max(head.whole - head.around - sum(each.whole - each.around for each in read), 0),
             language=found.language,
         )
@@ -123,16 +123,19 @@ class LongReader:
             about = Coverage()
 
     def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
-        ranker, documents = self._selecting.ranker, reader.documents(text)
+        documents = reader.documents(text)
         budget = reader.budget(len(documents))
         selected: list[str] = []
         languages: Counter[str] = Counter()
+        methods: set[str] = set()
         chosen = number = 0
         for document in documents:
             found = read_outline(document, language=self._language)
             languages[found.language] += 1
             places: list[int] = []
             if found.sentences:
+                method, ranker = self._select(found)
+                methods.add(method)
                 places = select_tokens(found, ranker.rank(found), reader.tokenizer, budget, ranker.stops)
             # Where nothing is selected, the beginning is read.
             selected.append("\n".join(selected_texts(found, places)) if places else document)
@@ -142,9 +145,8 @@ class LongReader:
         if not chosen:
             return _beginning(text, head, reader, "no sentence was selected" if number else "no sentence", language)
         tokenized = reader.head_of(selected, "a selection")
-        coverage = Coverage(
-            sentences=(chosen, number), selected_by=self._selecting.method, documents=len(documents), language=language
-        )
+        by = ", ".join(sorted(methods))
+        coverage = Coverage(sentences=(chosen, number), selected_by=by, documents=len(documents), language=language)
         return Part(tokenized._replace(whole=head.whole), coverage, "\n\n".join(selected))
 
 

@@ -1,6 +1,8 @@
 """What selects the sentences of long documents: in `summarize`, and a trained extractor in the workers of `prepare`."""
 
 import multiprocessing
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +11,13 @@ import torch
 from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.concepts import read_ranker
-from pyramidions.extract.methods import find_method
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, find_method
+from pyramidions.extract.suited import suited
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32
 from pyramidions.pretrained.saved_model import load_extractor, weights_hash
+from pyramidions.text.outline import Outline
 
 
 class Selection(NamedTuple):
@@ -23,9 +27,27 @@ class Selection(NamedTuple):
     ranker: Ranker  # rates the sentences
 
 
-def selection(select: str | Path = "hiporank", device: Device | None = None, precision: str = FLOAT32) -> Selection:
-    """Return what selects sentences."""
-    found = find_method(select, "select")
+#: Returns what selects the sentences of a document.
+Selecting = Callable[[Outline], Selection]
+
+
+def selecting(select: str | Path = HIPORANK, device: Device | None = None, precision: str = FLOAT32) -> Selecting:
+    """Return what selects the sentences of each document: one method for all, or with "auto" the one that suits it."""
+    if select == AUTO_METHOD:
+        return lambda outline: _known(suited(outline))
+    found = selection(select, device, precision)
+    return lambda outline: found
+
+
+@cache
+def _known(method: str) -> Selection:
+    # A model of concepts takes seconds to load.
+    return selection(method)
+
+
+def selection(select: str | Path, device: Device | None = None, precision: str = FLOAT32) -> Selection:
+    """Return what selects sentences by one method."""
+    found = find_method(select, "select", AUTO_METHOD)
     if found.concepts is not None:
         return Selection(found.name, read_ranker(found.concepts))
     if found.network is not None:

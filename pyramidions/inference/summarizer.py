@@ -14,6 +14,7 @@ from pyramidions.base.device import Device, found_device
 from pyramidions.base.errors import UserError
 from pyramidions.base.reading import Long, check_reading
 from pyramidions.data.section_types import SectionTypes
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
 from pyramidions.inference.explanation import Explanation, trace
@@ -22,7 +23,7 @@ from pyramidions.inference.long_documents import LongReader, Part, joined, merge
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings
-from pyramidions.inference.selection_model import selection
+from pyramidions.inference.selection_model import selecting
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.nn.decoder.static import as_cuda_graph
@@ -158,8 +159,9 @@ class Summarizer:
                 the sentences that `select` selects; "rewrite" joins what is written of each of these, whatever the
                 length of the document, and the lengths are those of one.
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
-            select: for "extract" and "rewrite": "hiporank" (the default), "lead", "textrank", or the path of a trained
-                extractor.
+            select: for "extract" and "rewrite": "hiporank", "lead", "textrank", "biomedical", "meetings", the path of a
+                trained extractor, or "auto", the one of these that suits a document; None for "auto" where the model
+                started from a pretrained one, else for "hiporank".
             language: of the documents, an ISO 639-1 code, by whose rules "sections", "extract" and "rewrite" cut them;
                 None to detect it.
             copied: tell the share of a summary that was copied, of a model that copies. It takes one more pass of the
@@ -206,7 +208,9 @@ class Summarizer:
         """Return what reads documents of any length for this model; arguments as in `summarize`."""
         long = self.model.config.decoding_long if long is None else long
         check_reading(long, types, select)
-        found = None if select is None else selection(select, self.device, self.precision.name)
+        # One that was trained here on shortened documents read what HipoRank selected.
+        by = select or (HIPORANK if self.model.origin is None else AUTO_METHOD)
+        found = selecting(by, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found, language)
 
     @checked

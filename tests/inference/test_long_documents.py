@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,10 @@ from pyramidions.extract.fitness import as_extracted
 from pyramidions.inference import Extractor, LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
-from pyramidions.inference.selection_model import Selection, selection
+from pyramidions.inference.selection_model import Selection, selecting, selection
 from pyramidions.inference.summary import Coverage
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.pretrained.origin import Origin
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -159,12 +161,13 @@ def test_selected_sentences_are_the_best_that_fit_in_reading_order(most: int, to
 def test_where_no_sentence_is_found_the_text_is_read_from_its_beginning(tokenizer: Tokenizer, long: Long) -> None:
     most = 999 if long == "rewrite" else MOST
     beginning = "the text was read from its beginning"
-    for text, selecting, note in (
+    for text, chosen, note in (
         ("# Methods\n\n# Results\n", None, "no sentence"),
         (PAPER, Selection("none", First(0)), "no sentence was selected"),
     ):
-        reader = Reader(tokenizer, most if selecting else 4)
-        (part,) = LongReader(reader, long, selecting=selecting).parts(text, "a text")
+        reader = Reader(tokenizer, most if chosen else 4)
+        select = None if chosen is None else lambda _, chosen=chosen: chosen
+        (part,) = LongReader(reader, long, select=select).parts(text, "a text")
         assert part.coverage.note == f"{note}: {beginning}"
 
 
@@ -172,9 +175,21 @@ def test_a_selection_of_a_meeting_says_who_speaks(tokenizer: Tokenizer) -> None:
     said = "we went to the sea and danced at night with all of them"
     meeting = f"Ann: First {said}.\nBob: Okay.\nBob: Then {said}.\nAnn: Okay.\nAnn: At last {said}.\n"
     most = len(tokenizer.encode(meeting)) - 4
-    selecting = selection("lead", "cpu")
-    (part,) = LongReader(Reader(tokenizer, most), "extract", selecting=selecting).parts(meeting, "x")
+    (part,) = LongReader(Reader(tokenizer, most), "extract", select=selecting("lead")).parts(meeting, "x")
     assert (part.text or "").split("\n")[:2] == [f"Ann: First {said}.", f"Bob: Then {said}."]
+
+
+def test_a_pretrained_model_reads_what_the_method_that_suits_a_document_selects(summarizer: Summarizer) -> None:
+    meeting = "Ann: We went to the sea and danced at night.\nBob: They saw it by day.\n" * 9
+    pretrained = Summarizer(replace(summarizer.model, origin=Origin("facebook/bart-large-cnn", "bart")))
+    for model, select, methods in (
+        (pretrained, None, ["meetings", "hiporank"]),
+        (pretrained, "lead", ["lead", "lead"]),
+        (summarizer, None, ["hiporank", "hiporank"]),
+        (summarizer, "auto", ["meetings", "hiporank"]),
+    ):
+        found = model.summarize([meeting, PAPER], **SHORT, long="extract", select=select)
+        assert [each.coverage.selected_by for each in found] == methods
 
 
 def test_a_sentence_longer_than_the_model_reads_is_truncated(tokenizer: Tokenizer) -> None:
@@ -206,8 +221,8 @@ def test_each_selected_sentence_is_rewritten_on_its_own(tokenizer: Tokenizer, ex
     # Citations and speakers count as in an extract.
     cited = PAPER.replace("long.", "long [1, 2].")
     for text, method in itertools.product((cited, "We watched two hives."), (extractor, "biomedical", "hiporank")):
-        selecting = selection(method, "cpu" if method == extractor else None)
-        parts = list(LongReader(Reader(tokenizer, 999), "rewrite", selecting=selecting).parts(text, "a paper"))
+        select = selecting(method, "cpu" if method == extractor else None)
+        parts = list(LongReader(Reader(tokenizer, 999), "rewrite", select=select).parts(text, "a paper"))
         found = Extractor(method).extract(text)
         assert [as_extracted(part.text or "") for part in parts] == [sentence.text for sentence in found.sentences]
         first, *others = [part.coverage for part in parts]
@@ -215,7 +230,7 @@ def test_each_selected_sentence_is_rewritten_on_its_own(tokenizer: Tokenizer, ex
         assert set(others) <= {Coverage()} and all(part.tokenized.sentence for part in parts)
     # What is left out is counted.
     reader = Reader(tokenizer, 999)
-    (part,) = LongReader(reader, "rewrite", selecting=Selection("first", First())).parts(PAPER, "a paper")
+    (part,) = LongReader(reader, "rewrite", select=lambda _: Selection("first", First())).parts(PAPER, "a paper")
     (whole,) = LongReader(reader, "truncate").parts(PAPER, "a paper")
     assert part.coverage.left_out == whole.tokenized.whole - part.tokenized.whole
 
