@@ -161,7 +161,7 @@ class Writing(Worker):
         from pyramidions.inference.extractor import Extractor
         from pyramidions.inference.served_model import ServedModel, ServedSummarizer
 
-        method = reading.select or AUTO_METHOD
+        method = AUTO_METHOD if reading.select is None else reading.select
         find_method(method, "select", AUTO_METHOD)
         model = ServedModel(str(served.writer), str(served.writer_model))
         words, reads = served.writer_words or WRITER_WORDS, served.writer_reads or WRITER_READS

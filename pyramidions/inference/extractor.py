@@ -179,6 +179,10 @@ class Extractor:
         """Whether the method is a model of concepts, which alone reads queries, or may be one."""
         return self._concepts is not None or self.method == AUTO_METHOD
 
+    def selects_by(self, query: str) -> bool:
+        """Whether the method is a model of concepts, and a query has a word that it could look for."""
+        return self._concepts is not None and bool(words_in([query], self._concepts.language)[0].content.any())
+
     @property
     def trained_language(self) -> str | None:
         """The language that the method was trained in, of a model of concepts; else None."""
@@ -196,7 +200,7 @@ class Extractor:
             raise UserError(
                 f"`{name}` is for models of concepts, such as 'meetings', but the method is {self.method!r}."
             )
-        if not words_in([query], self._concepts.language)[0].content.any():
+        if not self.selects_by(query):
             raise UserError(f"`{name}` must hold a word that is no stop word, but is {shown(query)}.")
 
     @checked

@@ -42,8 +42,9 @@ class Part(NamedTuple):
 class LongReader:
     """Reads documents of any length, part by part, in the way ``long``.
 
-    ``types`` says which sections "sections" summarizes, ``select`` which sentences "extract" and "rewrite" read
-    (HipoRank's if None), and ``language``, an ISO 639-1 code, whose rules find both (None detects it).
+    ``types`` says which sections "sections" summarizes. ``select`` returns what selects the sentences of a document for
+    "extract" and "rewrite", HipoRank for all if None. The rules of ``language``, an ISO 639-1 code, find both; None
+    detects it.
     """
 
     @checked

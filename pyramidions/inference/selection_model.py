@@ -23,7 +23,7 @@ from pyramidions.text.outline import Outline
 class Selection(NamedTuple):
     """What selects the sentences of a long document."""
 
-    method: str  # as it was given: the name of a method, or the path of a trained extractor
+    method: str  # the name of a method, or the path of a trained extractor as it was given
     ranker: Ranker  # rates the sentences
 
 
@@ -33,7 +33,7 @@ Selecting = Callable[[Outline], Selection]
 
 def selecting(select: str | Path = HIPORANK, device: Device | None = None, precision: str = FLOAT32) -> Selecting:
     """Return what selects the sentences of each document: one method for all, or with "auto" the one that suits it."""
-    if select == AUTO_METHOD:
+    if str(select) == AUTO_METHOD:
         return lambda outline: _known(suited(outline))
     found = selection(select, device, precision)
     return lambda outline: found

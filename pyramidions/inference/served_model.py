@@ -329,10 +329,12 @@ class ServedSummarizer:
             ]
         if self._long == "extract":
             extractor = self._extractor.suited(document_outline(document, language=self._extractor.language))
-            asked = query if extractor.reads_queries else None
+            # The model on the server reads it in any case.
+            asked = query if query is not None and extractor.selects_by(query) else None
             shortened = compress(document, extractor, self._reads, query=asked)
             if query is not None and asked is None:
-                note = f"{extractor.method} reads no query"
+                what = "looks for no word of the query" if extractor.reads_queries else "reads no query"
+                note = f"{extractor.method} {what}"
             numbers = len(shortened.extraction.sentences), len(shortened.extraction.scores)
             selected = Coverage(None, numbers, extractor.method, note=note, language=language)
             return [_Part(shortened.text, whole, selected)]

@@ -208,9 +208,9 @@ class Summarizer:
         """Return what reads documents of any length for this model; arguments as in `summarize`."""
         long = self.model.config.decoding_long if long is None else long
         check_reading(long, types, select)
-        # One that was trained here on shortened documents read what HipoRank selected.
-        by = select or (HIPORANK if self.model.origin is None else AUTO_METHOD)
-        found = selecting(by, self.device, self.precision.name)
+        # What was trained here from nothing has read what HipoRank selected, if it was trained on shortened documents.
+        usual = HIPORANK if self.model.origin is None else AUTO_METHOD
+        found = selecting(usual if select is None else select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found, language)
 
     @checked

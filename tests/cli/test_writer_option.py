@@ -69,9 +69,12 @@ def test_a_model_that_is_not_there_ends_the_run(folder: Path) -> None:
 def test_a_long_document_is_shortened_and_the_output_says_so(folder: Path) -> None:
     paper = folder / "c.md"
     paper.write_text(f"{paper.read_text()} Others sleep all day long, and nobody knows why they do.\n")
+    meeting = folder / "d.txt"
+    meeting.write_text("Ann: We went to the sea and danced.\nBob: They saw it by day.\n" * 9)
     with writer(answer) as server:
         line = ("summarize", "--writer", server.url, "--writer-model", "m", "--writer-reads", 14, "--writer-words", 9)
         done = run(*line, paper)
+        assert "selected by meetings" in run(*line, meeting).stdout
         by_section = run(*line, paper, "--long", "sections", "--format", "list")
         beginning = run(*line, paper, "--long", "truncate")
     assert "9 words" in server.prompts[0] and f"## Results\n\n[...] {SENTENCE} [...]\n" in server.prompts[0]

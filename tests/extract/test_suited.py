@@ -4,6 +4,7 @@ import json
 import lzma
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_dialogues_are_for_meetings_and_other_texts_for_hiporank(text: str, meth
     assert Extractor("auto").extract(text).to_dict() == Extractor(method).extract(text, words=220).to_dict()
 
 
-def test_a_text_that_is_far_from_papers_waits_for_no_stemmer() -> None:
+def test_a_text_for_hiporank_waits_for_no_stemmer() -> None:
     program = f"from pyramidions import Extractor; Extractor().extract({NEWS!r}); import sys; print(list(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "'pyramidions.extract.suited'" in done.stdout and "'nltk'" not in done.stdout
@@ -56,6 +57,7 @@ def test_biomedical_papers_are_for_biomedical() -> None:
 
 
 PLAIN, CITING, SHOWING, TELLING = "", " as in Smith et al. (2003)", " in Table 3", " and so we propose a parser"
+NUMBERED = " as they did [3, 4]"
 
 
 @pytest.mark.parametrize(
@@ -64,19 +66,34 @@ PLAIN, CITING, SHOWING, TELLING = "", " as in Smith et al. (2003)", " in Table 3
         (["1 Introduction", "2 Methods", "3 Results", "4 Conclusions"], [PLAIN] * 20, "biomedical"),
         (["Introduction", "Results"], [PLAIN] * 20, "hiporank"),
         (["Introduction", "Results"], [PLAIN] * 16 + [CITING] * 4, "biomedical"),
+        (["3.1 Materials and Methods", "3.2 Experimental results"], [NUMBERED] * 20, "biomedical"),
+        (
+            ["Introduction", "Methodist church", "Resulting war", "Why the method of bees is no method"],
+            [PLAIN] * 20,
+            "hiporank",
+        ),
+        (["Related Work", "Previous Work", "Results"], [PLAIN] * 16 + [CITING] * 1, "hiporank"),
         ([], [CITING] * 10 + [SHOWING] * 10, "biomedical"),
         ([], [SHOWING] * 10 + [TELLING] * 10, "biomedical"),
         # manuals, laws and encyclopedias
         ([], [SHOWING] * 20, "hiporank"),
         (["Abstract", "Motivation", "References"], [CITING] * 20, "hiporank"),
-        # too few to tell
+        # too few to tell, and just enough
         ([], [CITING] * 7 + [TELLING] * 7, "hiporank"),
+        ([], [CITING] * 8 + [TELLING] * 7, "biomedical"),
     ],
 )
 def test_papers_of_any_field_are_for_biomedical(sections: list[str], sentences: list[str], method: str) -> None:
     text = [f"The reader of page {number} met the word again{end}." for number, end in enumerate(sentences)]
     outline = document_outline("\n\n".join([*(f"## {title}\n\n{text[0]}" for title in sections), " ".join(text)]))
     assert suited(outline) == method
+
+
+def test_a_paper_in_another_language_is_for_hiporank() -> None:
+    text = "Das Verfahren war hier besser als alle anderen (Smith et al., 2003), wie Tab. 3 zeigt. " * 20
+    outline = document_outline(f"## Introduction\n\n{text}\n\n## Results\n\n{text}\n\n## Discussion\n\n{text}")
+    assert (outline.language, suited(outline)) == ("de", "hiporank")
+    assert suited(replace(outline, language="en")) == "biomedical"
 
 
 def test_a_query_is_read_where_the_method_that_suits_a_document_reads_queries() -> None:

@@ -94,6 +94,7 @@ def test_datasets_knows_a_map_again_by_its_options_and_its_model(checkpoint: Pat
     assert Hasher.hash(summarize) == first
     assert Hasher.hash(SummarizerMap(tmp_path, beam=3, max_len=9)) != first
     assert Hasher.hash(SummarizerMap(tmp_path, beam=2, max_len=9, column="article")) != first
+    assert Hasher.hash(SummarizerMap(tmp_path, beam=2, max_len=9, select="auto")) != first
     model.write_bytes(checkpoint.read_bytes() + b"0")
     assert Hasher.hash(SummarizerMap(tmp_path, beam=2, max_len=9)) != first
     folder = exported(tmp_path / "model")

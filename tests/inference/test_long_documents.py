@@ -186,7 +186,7 @@ def test_a_pretrained_model_reads_what_the_method_that_suits_a_document_selects(
         (pretrained, None, ["meetings", "hiporank"]),
         (pretrained, "lead", ["lead", "lead"]),
         (summarizer, None, ["hiporank", "hiporank"]),
-        (summarizer, "auto", ["meetings", "hiporank"]),
+        (summarizer, Path("auto"), ["meetings", "hiporank"]),
     ):
         found = model.summarize([meeting, PAPER], **SHORT, long="extract", select=select)
         assert [each.coverage.selected_by for each in found] == methods

@@ -233,6 +233,11 @@ def test_what_else_was_read_is_told() -> None:
         about = Coverage(sentences=(1, 18), selected_by="hiporank", language="en")
         assert coverage("extract", PAPER) == about
         assert coverage("extract", PAPER, "Why?") == about._replace(note="hiporank reads no query")
+        # The model on the server reads a query that holds stop words alone.
+        meeting = "Ann: We went to the sea and danced at night.\nBob: They saw it by day.\n" * 9
+        note = "meetings looks for no word of the query"
+        assert coverage("extract", meeting, "What is this about?").note == note
+        assert coverage("extract", meeting, "Who danced?").note is None
         assert coverage("truncate", PAPER) == Coverage(language="en")
         other = "## Bees\n\n" + "Bees fly fast and high. " * 9 + "\n\n## Cats\n\nCats sleep."
         beginning = "no section of a type in the table: the text was read from its beginning"
