@@ -33,7 +33,7 @@ _REMARKS = {
     "empty": "shared no word with the reference: the summary is empty.",
     "by meetings": "was extracted by the method meetings (an English dialogue).",
     "by biomedical": "was extracted by the method biomedical (an English paper).",
-    "by hiporank": "was extracted by the method hiporank (no English dialogue, and no English paper of 15 sentences).",
+    "by hiporank": "was extracted by the method hiporank (it seems neither an English dialogue nor an English paper).",
     "unknown": "held no concept of the model: HipoRank selected.",
     "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",
