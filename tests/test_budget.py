@@ -65,9 +65,9 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_568, "lab": 6_721, "scripts": 386, "tests": 45_251}
+LINES = {"pyramidions": 55_569, "lab": 6_721, "scripts": 386, "tests": 45_251}
 #: Tests of each side of the package, with each row of their tables counted by itself.
-ROWS = {"above-the-seam": 2_009, "rest": 5_015}
+ROWS = {"above-the-seam": 2_010, "rest": 5_015}
 COMMANDS = 15
 #: Options of commands, without --help. --user-dir is one of each command that builds or loads a model.
 OPTIONS = {"extract": 25, "prepare": 40, "score": 26, "summarize": 37, "train": 17}

@@ -179,6 +179,7 @@ class Extractor:
         """Whether the method is a model of concepts, which alone reads queries, or may be one."""
         return self._concepts is not None or self.method == AUTO_METHOD
 
+    @checked
     def selects_by(self, query: str) -> bool:
         """Whether the method is a model of concepts, and a query has a word that it could look for."""
         return self._concepts is not None and bool(words_in([query], self._concepts.language)[0].content.any())
