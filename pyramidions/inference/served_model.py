@@ -333,7 +333,7 @@ class ServedSummarizer:
             asked = query if query is not None and extractor.selects_by(query) else None
             shortened = compress(document, extractor, self._reads, query=asked)
             if query is not None and asked is None:
-                what = "looks for no word of the query" if extractor.reads_queries else "reads no query"
+                what = "finds no word to look for in the query" if extractor.reads_queries else "reads no query"
                 note = f"{extractor.method} {what}"
             numbers = len(shortened.extraction.sentences), len(shortened.extraction.scores)
             selected = Coverage(None, numbers, extractor.method, note=note, language=language)

@@ -208,7 +208,7 @@ class Summarizer:
         """Return what reads documents of any length for this model; arguments as in `summarize`."""
         long = self.model.config.decoding_long if long is None else long
         check_reading(long, types, select)
-        # What was trained here from nothing has read what HipoRank selected, if it was trained on shortened documents.
+        # A model trained from scratch on shortened documents has read what HipoRank selected.
         usual = HIPORANK if self.model.origin is None else AUTO_METHOD
         found = selecting(usual if select is None else select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found, language)

@@ -235,7 +235,7 @@ def test_what_else_was_read_is_told() -> None:
         assert coverage("extract", PAPER, "Why?") == about._replace(note="hiporank reads no query")
         # The model on the server reads a query that holds stop words alone.
         meeting = "Ann: We went to the sea and danced at night.\nBob: They saw it by day.\n" * 9
-        note = "meetings looks for no word of the query"
+        note = "meetings finds no word to look for in the query"
         assert coverage("extract", meeting, "What is this about?").note == note
         assert coverage("extract", meeting, "Who danced?").note is None
         assert coverage("truncate", PAPER) == Coverage(language="en")
