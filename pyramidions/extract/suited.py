@@ -20,8 +20,8 @@ _SECTION, _MOST, _PAPER = 0.05, 0.1, 0.17
 _TITLE_LENGTH = 80
 # "3.1 Materials and Methods", but no "Methodist church".
 _TITLE = re.compile(
-    r"[\divx.\s]*(?:[a-z]+ ){0,2}(introduction|background|(?<=related )work|(?<=previous )work|method|experiment|"
-    r"evaluation|result|discussion|conclu)(?:s|ology|sions?|ding)?\b"
+    r"(?:[\divx.]{0,8}[.\s]\s*)?(?:[a-z]+ ){0,2}(introduction|background|(?<=related )work|(?<=previous )work|method|"
+    r"experiment|evaluation|result|discussion|conclu)(?:s|ology|sions?|ding)?\b"
 )
 # What sentences of papers have: marks of citations, figures and tables, and what authors say of their work.
 _KINDS = (
