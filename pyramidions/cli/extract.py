@@ -32,8 +32,8 @@ _REMARKS = {
     "one section": "had no headings and counted as one section.",
     "empty": "shared no word with the reference: the summary is empty.",
     "by meetings": "was extracted by the method meetings (an English dialogue).",
-    "by biomedical": "was extracted by the method biomedical (an English paper).",
-    "by hiporank": "was extracted by the method hiporank (it seems neither an English dialogue nor an English paper).",
+    "by biomedical": "was extracted by the method biomedical (an English document).",
+    "by hiporank": "was extracted by the method hiporank (models read English documents of 15 to 10,000 sentences).",
     "unknown": "held no concept of the model: HipoRank selected.",
     "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",
@@ -64,8 +64,8 @@ class Selecting(NamedTuple):
     "--method",
     default="auto",
     show_default=True,
-    help="auto, which uses meetings for English dialogues, biomedical for English papers, and hiporank for "
-    "all others; biomedical or meetings, which come with the package; hiporank, textrank or lead, with options as in "
+    help="auto, which uses meetings for English dialogues, biomedical for other English documents, and hiporank for "
+    "the rest; biomedical or meetings, which come with the package; hiporank, textrank or lead, with options as in "
     "'hiporank(mu=0.5)'; oracle, which selects by a reference summary (--reference-field); or a trained extractor: "
     "a checkpoint, a folder of them, an exported model, or a model of concepts.",
 )

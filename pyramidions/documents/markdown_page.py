@@ -26,6 +26,13 @@ _TYPESET = re.compile(
 )
 _RAISED = re.compile(r"\^(\d{1,3}(?=\^)|o(?=\^)|[^\s^~]{1,20}(?=\^(?!\w)))\^")
 _LOWERED = re.compile(r"(?<=[\w)\]/])~((?<!\d~)\d{1,3}(?=~)|[^\s^~]{1,20}(?=~(?!\w)))~")
+# What Jekyll, Hugo and Quarto replace, which is no text; and citations of Pandoc.
+_TAG = re.compile(
+    r"^[ \t]*:::[^\n]*$|"
+    r"(?<!`)(?:\{%[^%`\n]{1,300}%\}|\{\{(?:[<%][^`{}\n]{1,300}[>%]| [\w.][^`{}\\\n]{0,200} )\}\})(?!`)",
+    re.MULTILINE,
+)
+_CITATION = re.compile(r" ?\[(?:see |cf\. )?-?@\w[^\[\]\n]{0,300}\]")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
 
 
@@ -37,7 +44,7 @@ def markdown_pages(text: str) -> Iterator[str]:
     from mdit_py_plugins.front_matter import front_matter_plugin
 
     parser = _parser()
-    text = "".join(map(_bounded, _PARAGRAPH_END.split(text.replace("\0", ""))))
+    text = "".join(map(_bounded, _PARAGRAPH_END.split(_TAG.sub("", text.replace("\0", "")))))
     known = _definitions(parser, text)
     # Rules that stand elsewhere enclose no front matter.
     parsers = chain([_parser().use(front_matter_plugin)], repeat(parser))
@@ -93,7 +100,8 @@ def _brackets(state: Any, silent: bool) -> bool:
 
 
 def _text(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:
-    return _LOWERED.sub(r"<sub>\1</sub>", _RAISED.sub(r"<sup>\1</sup>", html.escape(tokens[place].content)))
+    text = html.escape(_CITATION.sub("", tokens[place].content))
+    return _LOWERED.sub(r"<sub>\1</sub>", _RAISED.sub(r"<sup>\1</sup>", text))
 
 
 def _formula(_: Any, tokens: Sequence[Any], place: int, *__: Any) -> str:

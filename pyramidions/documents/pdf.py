@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from pyramidions.documents.pdf_page import RIGHT_TO_LEFT, UNPRINTABLE, PdfLine, 
 from pyramidions.files.bounded import printable
 from pyramidions.text.headings import HeadedText
 
-#: A text is garbled from this share of odd tokens on: it is at most 0.001 in 37 sound files. Tokens of
-#: signs alone are odd from the other share on: sound files have at most 0.44, with the dots of tables of contents.
+#: A text is garbled from this share of odd tokens on: it is at most 0.001 in 37 sound files. Kinds of
+#: tokens that are signs alone are odd from the other share on.
 GARBLED, _SIGNS = 0.06, 0.5
 #: Above this share, nothing can be done with a text.
 _UNREADABLE = 0.5
@@ -95,15 +96,14 @@ def _runs_right_to_left(pages: list[list[PdfLine]]) -> bool:
 
 
 def odd_share(pages: list[list[PdfLine]]) -> float:
-    """Return the share of tokens that hold characters of no script, or signs alone where most do; 0 without tokens."""
-    tokens = odd = signs = 0
-    for page in pages:
-        for line in page:
-            for token in _TOKEN.findall(line.text):
-                tokens += 1
-                odd += UNPRINTABLE.search(token) is not None
-                signs += not any(map(str.isalnum, token))
-    return (max(odd, signs) if signs > _SIGNS * tokens else odd) / max(tokens, 1)
+    """Return the share of tokens that hold characters of no script, or of kinds of tokens that are signs if most are.
+
+    A kind counts once: the points of a plot are signs, too, but all the same. The share is 0 without tokens.
+    """
+    tokens = Counter(token for page in pages for line in page for token in _TOKEN.findall(line.text))
+    odd = sum(count for token, count in tokens.items() if UNPRINTABLE.search(token)) / max(tokens.total(), 1)
+    signs = sum(not any(map(str.isalnum, token)) for token in tokens) / max(len(tokens), 1)
+    return max(odd, signs) if signs > _SIGNS else odd
 
 
 def _pages(path: Path, name: str) -> tuple[list[list[PdfLine]], list[int], int]:

@@ -47,10 +47,10 @@ class Extractor:
         >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: "auto", which uses "meetings" for English dialogues, "biomedical" for English papers, and
-            "hiporank" for all others; "biomedical" or "meetings", which come with the package; "hiporank", "textrank",
-            "lead" or "oracle"; or where a trained extractor lies: a checkpoint, a folder of checkpoints (the
-            best is taken), an exported model, or a model of concepts.
+        method: "auto", which uses "meetings" for English dialogues, "biomedical" for other English documents of 15 to
+            10,000 sentences, and "hiporank" for the rest; "biomedical" or "meetings", which come with the package;
+            "hiporank", "textrank", "lead" or "oracle"; or where a trained extractor lies: a checkpoint, a folder of
+            checkpoints (the best is taken), an exported model, or a model of concepts.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; the method's own if None. With them, "auto" is HipoRank.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.

@@ -105,7 +105,7 @@ def goes_on(begun: Sequence[str], following: str, language: str) -> bool:
 
     So it does behind an ordinal, in languages that write it with a stop; and behind an abbreviation, in lower case, or
     with what such ones stand before: a number behind "Fig.", a name behind "Prof.". Where a sentence begins in lower
-    case or behind a heading in capitals, as in some corpora, no letter says so.
+    case or behind a heading in capitals, as in some corpora, only a number says so.
     """
     words = _NOTE.sub("", "".join(begun[-_PARTS:])[-_WIDTH:].rstrip()).split()
     following = following[:_WIDTH].lstrip()
@@ -115,13 +115,13 @@ def goes_on(begun: Sequence[str], following: str, language: str) -> bool:
     is_lower = following[0].islower()
     if language in ORDINALS and (_ORDINAL.fullmatch(word) or _ROMAN.fullmatch(word)):
         return is_lower or _is_named(word, before, following, language)
+    is_word = word in _WHOLE or (word in _WORDS and language in ("en", "de"))
+    takes_number = word.lower() in _BEFORE_NUMBERS and not is_word
     if not _CAPITALISED.match(begun[0][:_WIDTH]):
-        return False
+        return takes_number and _DIGIT.match(following) is not None
     is_abbreviation = _is_abbreviation(word)
     if any(form in _BEFORE_NAMES.get(code, ()) for code in ("", language) for form in (word, word.lower())):
         return following[0].isalnum() or _NUMBER.match(following) is not None
-    is_word = word in _WHOLE or (word in _WORDS and language in ("en", "de"))
-    takes_number = word.lower() in _BEFORE_NUMBERS and not is_word
     if is_lower:
         return takes_number or word in _INSIDE or (is_abbreviation and not _SPECIAL.match(following))
     # "It took 5 min. 20 of them stayed."

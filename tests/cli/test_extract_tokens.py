@@ -24,7 +24,7 @@ def test_a_document_is_shortened_to_its_tokens_or_whole_where_it_fits(paper: Pat
     assert done.stdout == "# Bees\n\n## Results\n\n[...] All bees in Rome fly fast.\n"
     kept, method = done.stderr.splitlines()
     assert kept == "Kept 13 of 26 tokens (estimated, 4 characters each): 1 of 3 sentences."
-    assert method.startswith("The document was extracted by the method hiporank (it seems neither an English ")
+    assert method.startswith("The document was extracted by the method hiporank (models read English ")
     out = tmp_path / "prompt.md"
     done = run("extract", "--tokens", 27, "-o", out, text=PAPER)
     assert out.read_text() == PAPER and done.stdout == ""
@@ -41,7 +41,7 @@ def test_a_tokenizer_counts(paper: Path, tmp_path: Path) -> None:
     kept = len(tokenizer.encode(done.stdout.strip(), add_special_tokens=False).ids)
     whole = len(tokenizer.encode(PAPER.strip(), add_special_tokens=False).ids)
     assert kept <= 40
-    assert re.findall(r"\d+", done.stderr) == [str(kept), str(whole), "1", "3"]
+    assert re.findall(r"\d+", done.stderr.splitlines()[0]) == [str(kept), str(whole), "1", "3"]
 
 
 def test_each_document_stands_below_its_name_and_one_that_has_no_room_is_reported(tmp_path: Path) -> None:

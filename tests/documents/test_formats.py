@@ -274,6 +274,17 @@ def test_superscripts_end_with_their_block_and_those_that_are_links_name_notes(t
 
 
 @pytest.mark.timeout(20)
+def test_tags_of_site_generators_and_citations_of_pandoc_are_no_text() -> None:
+    text = """::: {.note}
+Bees fly [@doe99, pp. 1-3; @roe]. {% alert %} See [a page]({% page "a b" %}) {{< icon >}} of [@ann](c) {{ site.url }}.
+:::
+
+`{% if %}` and $x^{{2}}$ stay [-@doe99].
+"""
+    said = "Bees fly. See a page of @ann . | {% if %} and x^2 stay."
+    assert shown(page_text("".join(markdown_pages(text)))) == said
+
+
 def test_hostile_and_long_markdown_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for pattern in ("[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99, "\\\\("):
         assert len("".join(markdown_pages(pattern * (9000 // len(pattern))))) > 5000, pattern

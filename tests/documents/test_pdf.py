@@ -12,7 +12,7 @@ from pyramidions import Extractor
 from pyramidions.documents import pdf as reader
 from pyramidions.documents import pdf_page
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.pdf import pdf_text
+from pyramidions.documents.pdf import odd_share, pdf_text
 from pyramidions.documents.pdf_layout import laid_out, without_running_lines
 from pyramidions.documents.pdf_page import Font, PdfLine, Run, page_lines
 from pyramidions.documents.pdf_prose import joined_hyphens
@@ -346,6 +346,11 @@ def test_a_text_that_we_read_badly_is_read_by_pdftotext_or_told(
         path.write_bytes(pdf(pdf_lines("\\001\\002 \\003", "words.")))
         with refused("67% of its words are garbled"):
             pdf_text(path)
+
+
+def test_signs_garble_a_text_but_the_points_of_a_plot_do_not() -> None:
+    assert odd_share([[PdfLine("A plot: " + "● " * 99)]]) == 0
+    assert odd_share([[PdfLine("!# $% &' (! 12")]]) == 0.8
 
 
 def test_a_sentence_goes_on_over_a_page_with_header_footer_and_number(tmp_path: Path) -> None:

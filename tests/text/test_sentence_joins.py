@@ -71,6 +71,7 @@ ENDS = [
     ("tr", "Padişah III. Selim geldi. | Türkiye'de II. Dünya Savaşı yılları."),
     ("hu", "A király II. Ulászló volt. | A 161. helyen állt. | Elérte a 161. | Majd ment."),
     ("no", "Han kom på den 161. plass. | Hun ble 12. | Så gikk de."),
+    ("en", "(top) The fit of Eq. (5) is good. | as in fig. 3, bees fly. | 20 stayed."),
     ("en", "They are in Table. 2. | See Figure. 3 of it. | We sat at the table. | 5 bees came."),
     ("fr", "Il a mis les clés sur la table. | 20 minutes plus tard, il est parti. | Voir Table. 2 et Figure. 3 ici."),
     ("fr", "Il a quitté la section. | 20 personnes l'ont suivi. | Un coup en pleine figure. | 3 dents bougent."),
