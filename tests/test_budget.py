@@ -65,7 +65,7 @@ from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 #: Lines of .py, .js, .css and .html files.
-LINES = {"pyramidions": 55_542, "lab": 6_721, "scripts": 386, "tests": 45_236}
+LINES = {"pyramidions": 55_542, "lab": 6_721, "scripts": 386, "tests": 45_237}
 #: Tests of each side of the package, with each row of their tables counted by itself.
 ROWS = {"above-the-seam": 2_010, "rest": 5_015}
 COMMANDS = 15

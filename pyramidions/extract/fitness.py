@@ -65,7 +65,7 @@ _NOTICE = re.compile(
     # "For more information, see the manual." points elsewhere, whatever it names.
     r"^\W*(for|to) [^,.]{0,100}, (please )?(see|refer to|visit)\b|"
     r"^\W*for (more|further) [^,.]{0,100}, (please )?(call|contact|talk to)\b|"
-    r"^\W*(please )?(see|refer to) (also:|here\b|(the|our|section|chapter|appendix|figure|table|page|https?:))|"
+    r"^\W*(please )?(see|refer to) (also\b|here\b|(the|our|section|chapter|appendix|figure|table|page|https?:))|"
     r"^\W*(weitere|nähere|mehr) (informationen|details|hinweise|angaben)\b.{0,80}\b(finden sie|unter)\b|"
     r"^\W*click here for\b|^\W*(see )?(also )?additional files? (\d|<dig>)|"
     r"^.{0,60}\b(supplement(ary|al) \w+|supporting information|additional files?) (\S+ ){0,3}(is|are|can be) "

@@ -102,6 +102,7 @@ def fit(text: str) -> list[float]:
         "If you are not the intended recipient, delete it.",
         "For more on the bees, see their page.",
         "Please refer to our list of bees.",
+        "See also the law of 1848.",
         "For more information about bees, talk to your doctor or a nurse.",
         "See page 59 for more bees.",
         "Weitere Informationen finden Sie im Anhang.",
