@@ -34,7 +34,9 @@ _MARK = "\ue001"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 # What is left of brackets around citations.
 _LEFT = re.compile(r"[;, ]{1,9}(?=[)\]])")
-_EMPTY = re.compile(r" ?(?:\((?:[;, ]|see|cf\.|e\.g\.|also)*\)|\[[;, ]*\])")
+_EMPTY = re.compile(
+    r" ?(?:\((?:[;, ]|see|cf\.|e\.g\.|also|and|Chapter|Section|Sec\.|Appendix|Figure|Fig\.|Table|Eq\.)*\)|\[[;, ]*\])"
+)
 # Behind these words, what is left out leaves a hole.
 _BEFORE_HOLE = re.compile(
     r"(?:^|[\s(])(?:in|by|of|from|to|with|on|at|under|via|than|following|von|nach|bei|aus|mit|durch|laut|dans|par|de|"

@@ -123,8 +123,8 @@ _SUPPORTED = re.compile(r"\b(work|study|research|project|authors?)\b.{0,60}\bsup
 _PRODUCED = re.compile(r"(?i:produced by) [A-Z]\S{0,30} [A-Z]\S{0,30}$")
 # A credit or a pointer, such as "(See below.)".
 _BRACKETED = re.compile(r"[(（][^()（）]*[)）][.。]?")
-# The number of the next entry, in a table of contents.
-_SECTION_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$")
+# The number of the next entry, in a table of contents or a list.
+_NEXT_NUMBER = re.compile(r"\s\d{1,3}(\.\d{1,3}){2,4}\.$|: \(?\d{1,2}[.)]$")
 # The same at the beginning of an entry.
 _NUMBERED = re.compile(r"\d{1,2}(\.\d{1,2}){1,3}\.? +[A-ZÀ-ÝΑ-ΩА-Я]")
 # A caption within a sentence, unless the word before refers to it.
@@ -175,11 +175,11 @@ _ARROWS = ("↩", "↑", "\ufe0e")
 _CUT = re.compile(r"[,;:.)\]](?![.\w])|[|=]|~(?!\d)")
 _CUT_OFF = re.compile(
     r"((?<!/)\b(e\.g|i\.e|cf|vs|and|or|the|available (at|from|in)|(found|accessed) at|(in|see|by) (Fig|Figure|Table|Eq|"
-    r"Section|Appendix))|//www|://www\.\w{1,80})\.{1,2}$"
+    r"Chapter|Section|Appendix)|[;,] see)|//www|://www\.\w{1,80})\.{1,2}$"
 )
 _CUTS = _Search(
     _CUT_OFF,
-    "e.g. i.e. cf. vs. and. or. the. at. from. in. Fig. Figure. Table. Eq. Section. Appendix. //www",
+    "e.g. i.e. cf. vs. and. or. the. at. from. in. Fig. Figure. Table. Eq. Chapter. Section. Appendix. see. //www",
 )
 # An address, a path or a command in front.
 _BEGINS_WITH_ADDRESS = re.compile(r"[<(]?(\S{0,80}(://|@[\w-]{1,40}\.\w)|//?\w)")
@@ -451,7 +451,7 @@ _NOISES: tuple[Callable[[str, str], bool], ...] = (
     lambda sentence, lowered: _BEGINS_WITH_ADDRESS.match(sentence) is not None,
     lambda sentence, lowered: _BRACKETED.fullmatch(sentence) is not None,
     lambda sentence, lowered: _is_cut_in_brackets(sentence),
-    lambda sentence, lowered: _SECTION_NUMBER.search(sentence[-20:]) is not None,
+    lambda sentence, lowered: _NEXT_NUMBER.search(sentence[-20:]) is not None,
     lambda sentence, lowered: _CUT.match(sentence) is not None,
     lambda sentence, lowered: _CUTS.is_in(sentence[-100:]),
     lambda sentence, lowered: any(rule in sentence for rule in _RULES),

@@ -3,17 +3,22 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.base.arguments import checked
 from pyramidions.base.errors import UserError
 from pyramidions.base.notation import Part, parse_part
 from pyramidions.extract.concepts import is_concept_model
 from pyramidions.extract.core import RANKERS
 from pyramidions.files.hub import hub_name
+from pyramidions.text.language import ENGLISH
+from pyramidions.text.outline import Outline
 
 HIPORANK = "hiporank"
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"
 #: Chooses a method for each document (`suited`).
 AUTO_METHOD = "auto"
+# Sentences of a document for `biomedical`: in fewer there is little to choose from, and more take long.
+_LEAST, _MOST = 15, 10_000
 #: Holds the trained extractors that come with the package, each in a folder of its name.
 _SHIPPED = Path(__file__).with_name("shipped")
 
@@ -59,3 +64,17 @@ def find_method(given: str | Path, name: str, *others: str) -> Method:
         wrong = f"{given} does not exist" if path.name != str(given) else f"is {str(given)!r}"
         raise UserError(f"`{name}` must be one of {', '.join(known)}, or a trained extractor, but {wrong}.")
     return Method(str(given), concepts=path) if is_concept_model(path) else Method(str(given), network=path)
+
+
+@checked
+def suited(outline: Outline) -> str:
+    """Return the method for a document: a model where it gains on documents of its kind, else HipoRank.
+
+    An English dialogue suits `meetings`. Any other English document suits `biomedical`, for its model gains on papers
+    of other fields, too, on news, encyclopedias and proposals, and loses nothing on stories.
+    """
+    if outline.language != ENGLISH:
+        return HIPORANK
+    if outline.speakers:
+        return "meetings"
+    return "biomedical" if _LEAST <= len(outline.texts) <= _MOST else HIPORANK

@@ -16,9 +16,8 @@ from pyramidions.extract import RANKERS, Budget, Oracle, SelectionRules
 from pyramidions.extract.concepts import ConceptRanker, covered, load_concepts
 from pyramidions.extract.concepts.words import words_in
 from pyramidions.extract.extraction import Extraction, extract
-from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, ORACLE, find_method
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, ORACLE, find_method, suited
 from pyramidions.extract.selection import WORDS, Redundancy
-from pyramidions.extract.suited import suited
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.headings import Lines
 from pyramidions.text.language import Language

@@ -11,8 +11,7 @@ import torch
 from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.concepts import read_ranker
-from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, find_method
-from pyramidions.extract.suited import suited
+from pyramidions.extract.methods import AUTO_METHOD, HIPORANK, find_method, suited
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.precision import FLOAT32

@@ -94,7 +94,7 @@ def document(body: str) -> str:
         ("It is .5 of \\cite{a}.", "It is .5 of [?]."),
         # A hole behind a preposition, as TeX prints it; elsewhere, what is left out leaves none.
         (r"In~\citet{a} and by \cref{b}, bees (see \citep{c}) fly \cite{d} (Section~\ref{e}; \eqref{f}). By \eqref{g}.",
-         "In [?] and by [?], bees fly (Section). By [?]."),
+         "In [?] and by [?], bees fly. By [?]."),
         # What nothing ends is no formula.
         ("It is $5.\\section{B} C $5 to $6 x.\n\nD $7 more.", "It is $5. | ## B | C $5 to $6 x. | D $7 more."),
         (r"A \[ x = 1\section{B} C.", "A x = 1 | ## B | C."),

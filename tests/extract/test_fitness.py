@@ -51,6 +51,8 @@ def fit(text: str) -> list[float]:
         "The code of the bees is available at.",
         "The hive hereby grants permission to draw its bees.",
         "We compare them with bees such as and.",
+        "The costs of all bees have two parts: 1.",
+        "For all of the bees it is just true; see.",
         "The flight of the bees is shown in Figure.",
         "More about bees stands at https://www.hive.",
         "The bee | | wasp | has some wings.",
