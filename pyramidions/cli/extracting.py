@@ -91,7 +91,8 @@ class Extracting(Worker):
     def _result(self, document: InputText, found: Extraction) -> Result:
         remarks = tuple(self._remarks(found, document.query))
         if self._layout.kind == "json":
-            return self._with_query(document, found.to_dict(), remarks)
+            by = {"selected_by": self._extractor.suited(found.outline).method}
+            return self._with_query(document, by | found.to_dict(), remarks)
         is_list = self._layout.kind == "list"
         text = listed(found.by_section(), self._layout.width) if is_list else found.text
         return Result(document.origin, as_text(self._layout, document.origin.name, document.query, text), remarks)

@@ -99,6 +99,7 @@ def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Pa
     assert json.loads(out.read_text()) == {
         "id": "a7",
         "name": f"{tmp_path}/papers.jsonl:1",
+        "selected_by": "hiporank",
         "summary": expected.text,
         "language": "en",
         "sentences": [
