@@ -1,9 +1,13 @@
 """Splits text of a language into sentences and words, and stems words."""
 
 import re
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 from unicodedata import category
 
@@ -121,11 +125,25 @@ def _stem_with(stemmer: str, code: str) -> Callable[[str], str]:
     """Return a stemmer that remembers the words of a corpus: most are few and come often."""
     made: Any
     if stemmer == "porter":
-        from nltk.stem.porter import PorterStemmer
-
-        made = PorterStemmer()
+        made = _porter()
     else:
         from nltk.stem.snowball import SnowballStemmer
 
         made = SnowballStemmer("english" if code == "en" else _SNOWBALL[code])
     return lru_cache(maxsize=2**17)(made.stem)
+
+
+def _porter() -> Any:
+    """Return nltk's stemmer of Porter without the rest of nltk, which takes two seconds and 150 MB to load."""
+    if "nltk" not in sys.modules:
+        (folder,) = find_spec("nltk").submodule_search_locations  # type: ignore[union-attr,misc]
+        for name, place in (("nltk", folder), ("nltk.stem", f"{folder}/stem")):
+            sys.modules[name] = ModuleType(name)
+            sys.modules[name].__path__ = [place]
+        try:
+            return import_module("nltk.stem.porter").PorterStemmer()
+        finally:
+            # Whoever needs nltk later gets all of it.
+            for name in [name for name in sys.modules if name.partition(".")[0] == "nltk"]:
+                del sys.modules[name]
+    return import_module("nltk.stem.porter").PorterStemmer()

@@ -2,8 +2,6 @@
 
 import json
 import lzma
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,12 +45,6 @@ def test_english_documents_are_for_biomedical_unless_they_are_short_or_very_long
     counts = [14, 15, 10_000, 10_001]
     assert [suited(of(count)) for count in counts] == ["hiporank", "biomedical", "biomedical", "hiporank"]
     assert suited(of(15, "de")) == "hiporank"
-
-
-def test_a_text_for_hiporank_waits_for_no_stemmer() -> None:
-    program = f"from pyramidions import Extractor; Extractor().extract({NEWS!r}); import sys; print(list(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "'pyramidions.extract.methods'" in done.stdout and "'nltk'" not in done.stdout
 
 
 def test_auto_extracts_as_the_method_that_suits_a_document() -> None:

@@ -1,5 +1,8 @@
 """Words of any script and language, and their sentences."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +104,16 @@ A mouse of strain C57BL ate. Mice eat. Growth was slow.
 )
 def test_a_summary_without_capitals_is_written_as_its_document_is(summary: str, expected: str) -> None:
     assert Casing(PAPER).restore(summary) == expected
+
+
+def test_stems_are_those_of_nltk_which_is_not_loaded_for_them_and_whole_afterwards() -> None:
+    program = """
+import sys
+from pyramidions.text.language import Language
+words = "flying dies skies caresses agreed bees sky by relational happily".split()
+stems = [Language("en").stem(word) for word in words]
+assert not {"nltk", "sklearn", "scipy.stats"} & {*sys.modules}
+from nltk.stem import PorterStemmer, SnowballStemmer
+assert stems == [PorterStemmer().stem(word) for word in words] and SnowballStemmer("german").stem("Bienen") == "bien"
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=True).returncode == 0
