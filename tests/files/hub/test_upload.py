@@ -113,7 +113,7 @@ def test_a_model_of_transformers_is_read_from_the_hub(hub: Hub, bart: Path, tmp_
     done = succeed("summarize", "owner/bart", tmp_path / "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
     assert f"owner/bart of the hub, commit {first[:12]}: a model of the family bart, licence apache-2.0" in done.stderr
     # Its longest document has 40 tokens.
-    assert "sentences, selected by hiporank, were read" in done.stdout
+    assert "sentences, selected by biomedical, were read" in done.stdout
     assert hub.downloaded() == set(content(bart)) - {"flax_model.msgpack"}
 
 
