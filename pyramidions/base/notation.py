@@ -58,7 +58,7 @@ def parse_list(name: str, text: str) -> list[Part]:
 
 def parse_options(name: str, text: str) -> dict[str, Any]:
     """Parse a field with options of one thing, ``beam=4, min_len=2``; errors are those of `parse_parts`."""
-    return _options(name, text, text, "option=value")
+    return _options(name, text, text, "option=value, other=value")
 
 
 def kinds_of(name: str, text: str) -> list[list[str]]:

@@ -31,6 +31,7 @@ class RunFacts:
     metric: str  # the one that the best checkpoint is chosen by
     best: float | None  # the best value of the metric so far; None before the first validation
     is_best: bool  # no earlier validation had a better score
+    scheduler: str | None  # its --lr-scheduler
     frozen: str | None  # its --freeze; None if all weights learn
     model: Mapping[str, Any]  # the fields of its model's config
     weights: tuple[str, ...]  # the names of its weights, in their order
@@ -50,6 +51,7 @@ class RunFacts:
                 metric=state["cfg"]["checkpoint"]["best_checkpoint_metric"],
                 best=extra.get("best"),
                 is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
+                scheduler=(state["cfg"].get("lr_scheduler") or {}).get("_name"),
                 frozen=(state["cfg"].get("task") or {}).get("freeze"),
                 model=dict(state["cfg"].get("model") or {}),
                 weights=tuple(state["model"]),

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.notation import Part, lengths_in, parse_part
+from pyramidions.base.notation import Part, lengths_in, parse_part, parse_parts
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fields import part_fields, same_parts
 from pyramidions.models.formats import VOCABULARY
 from pyramidions.nn.output import Pointer
+from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import Scorer
 from pyramidions.nn.stack import STACK
 
@@ -84,7 +85,10 @@ def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
     for name in _PARTS:
         if name in before and hasattr(now, name) and not _is_one_kind(name, before[name], getattr(now, name)):
             return name
-    return None
+    # A window is what one vector stands for in the longest document.
+    name, poolers = "max_source_positions", parse_parts("pooling", getattr(now, "pooling", "none"))[0]
+    is_fixed = getattr(now, "pooling_lengths", None) and any(POOLING[part.kind].takes_window for part in poolers)
+    return name if is_fixed and name in before and before[name] != getattr(now, name) else None
 
 
 def _is_one_kind(name: str, before: Any, now: Any) -> bool:

@@ -96,9 +96,14 @@ def end_run(run: DictConfig) -> None:
 
     fairseq has no call for this. Its loop reads --max-update before it validates, --patience counts validations in
     mid-epoch as well, and an exception would come before the save. The lowest learning rate is what it compares right
-    before each epoch, the first after a restart included; its log says so.
+    before each epoch, the first after a restart included; its log does not give that as the reason.
     """
     run.optimization.stop_min_lr = math.inf
+    logging.getLogger("fairseq_cli.train").addFilter(_is_said)
+
+
+def _is_said(record: logging.LogRecord) -> bool:
+    return "(--stop-min-lr=inf)" not in record.getMessage()
 
 
 def bf16_without_tpu(args: Any) -> None:

@@ -37,6 +37,16 @@ def test_a_whole_number_is_a_float_and_null_is_a_value_where_there_may_be_none()
         ({"stack": "plain", "upsampling": None}, {"stack": "recomputing"}, None),
         ({"stack": "plain"}, {"stack": "reversible"}, "stack"),
         ({"pooling_lengths": "[None, 4]"}, {"pooling_lengths": "None,4"}, None),
+        (
+            {"pooling": "mean", "pooling_lengths": "None,4", "max_source_positions": 16},
+            {"pooling": "mean", "pooling_lengths": "None,4", "max_source_positions": 32},
+            "max_source_positions",
+        ),
+        (
+            {"pooling": "soft_topk", "pooling_lengths": "None,4", "max_source_positions": 16},
+            {"pooling": "soft_topk", "pooling_lengths": "None,4", "max_source_positions": 32},
+            None,
+        ),
         ({"pooling_lengths": "None,8"}, {"pooling_lengths": "None,4"}, "pooling_lengths"),
         (
             {"memories": "1,last", "cross_attention": "full; full"},

@@ -108,7 +108,7 @@ def test_more_documents_than_the_model_can_read_are_refused(summarizer: Summariz
         summarizer.reader.head(together(*[ONE] * 32), "it")
     # Those of which sentences are selected, too.
     (found,) = summarizer.summarize([together(*[TWO] * 31)], long="extract", beam=1, min_len=3, max_len=3)
-    assert (found.read_tokens, found.to_dict()["documents"], found.to_dict()["selected_by"]) == (64, 31, "hiporank")
+    assert (found.read_tokens, found.to_dict()["documents"], found.to_dict()["selected_by"]) == (64, 31, "biomedical")
     (alone,) = summarizer.summarize([TWO], beam=1, min_len=3, max_len=3)
     assert "documents" not in alone.to_dict()
 

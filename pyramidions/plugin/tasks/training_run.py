@@ -56,8 +56,7 @@ class StoppingRule:
     def _stop_if_due(self) -> None:
         if 0 < self.patience <= self.without_progress:
             logger.info(
-                "%s has not improved on %g for %s at epoch ends (--stopping-patience %d): the run ends. "
-                "fairseq's log will give the minimum learning rate as the reason.",
+                "%s has not improved on %g for %s at epoch ends (--stopping-patience %d): the run ends.",
                 self.run.checkpoint.best_checkpoint_metric,
                 self.best,
                 counted(self.without_progress, "validation"),
@@ -91,6 +90,10 @@ class TrainingRun:
             raise UserError(
                 "--write-checkpoints-asynchronously must not be given: what is written in the background cannot be "
                 "verified before older checkpoints are deleted."
+            )
+        if self.run.ema.store_ema:
+            raise UserError(
+                "--store-ema must not be given: fairseq averages each tensor, also the number of a vocabulary."
             )
         together = distributed.is_available() and distributed.is_initialized()
         try:

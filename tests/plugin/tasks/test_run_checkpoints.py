@@ -87,7 +87,7 @@ def test_a_finished_run_ends_at_once_and_overwrites_nothing(
     caplog.clear()
     with caplog.at_level("INFO"):
         train(data, tmp_path, *flags)
-    assert said in caplog.text
+    assert said in caplog.text and "stop-min-lr" not in caplog.text
     assert contents(tmp_path) == before
 
 
@@ -143,6 +143,7 @@ def frozen(data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((*FROZEN, "--pooling", "hard_topk"), "`pooling` must stay what the resumed run began with (soft_topk)"),
         ((*FROZEN, "--pooling-lengths", "None,64,8"), "`pooling_lengths`"),
         ((*FROZEN, "--stack", "reversible", "--normalize-before"), "`stack`"),
+        ((*FROZEN, "--lr-scheduler", "inverse_sqrt"), "--lr-scheduler must stay what the resumed run began with ("),
     ],
 )
 def test_a_run_resumes_with_the_frozen_parts_and_the_kinds_it_began_with(
@@ -303,6 +304,28 @@ def test_a_damaged_checkpoint_that_the_user_names_is_named(data: DataFolder, tmp
             check_given(cfg)
         else:
             train(data, tmp_path / "run", flag, str(tmp_path / "first.pt"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--restore-file", "none.pt"), "--restore-file must be a checkpoint, but none.pt is no file."),
+        (("--finetune-from-model", "none.pt"), "--finetune-from-model must be a checkpoint, but none.pt is no file."),
+        (("--store-ema",), "--store-ema must not be given"),
+    ],
+)
+def test_what_fairseq_would_ignore_or_break_at_is_refused(
+    data: DataFolder, tmp_path: Path, flags: tuple[str, ...], said: str
+) -> None:
+    with refused(said):
+        train(data, tmp_path / "run", *flags)
+
+
+def test_a_folder_is_no_checkpoint_to_generate_with(data: DataFolder, tmp_path: Path) -> None:
+    cfg = config(data, tmp_path)
+    cfg.common_eval.path = str(tmp_path)
+    with refused(f"--path must be a checkpoint, but {tmp_path} is a folder: give checkpoint_best.pt in it."):
+        check_given(cfg)
 
 
 class Code:
