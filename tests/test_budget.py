@@ -55,8 +55,8 @@ Raised since eec1c4ca (package 62,661 lines, lab 12,889, tests 60,448, 13,532 ro
   and PDF files of which most is garbled are refused.
 - Package, 1 line, tests, 2 lines: `extract --json` says which method `auto` took (`selected_by`).
 - Package, 18 lines, tests, 12 lines: the stemmer is loaded without the rest of nltk, which took 2.5 s of each extract.
-- Package, 24 lines, tests, 36 lines, rows, 7: `fairseq-train` refuses what it would ignore or break at: another schedule
-  or window of a resumed run, a checkpoint that is missing, `--store-ema`.
+- Package, 24 lines, tests, 36 lines, rows, 7: `fairseq-train` refuses what it would ignore or break at: another
+  schedule or window of a resumed run, a checkpoint that is missing, `--store-ema`.
 """
 
 from pathlib import Path
