@@ -33,7 +33,7 @@ _REMARKS = {
     "empty": "shared no word with the reference: the summary is empty.",
     "by meetings": "was extracted by the method meetings (an English dialogue).",
     "by biomedical": "was extracted by the method biomedical (an English document).",
-    "by hiporank": "was extracted by the method hiporank (models read English documents of 15 to 10,000 sentences).",
+    "by hiporank": "was extracted by the method hiporank (not English, or not of 15 to 10,000 sentences).",
     "unknown": "held no concept of the model: HipoRank selected.",
     "no word": "held no word of the query: the summary is no answer to it.",
     "other language": "was in another language than the model of concepts was trained in.",

@@ -70,8 +70,8 @@ def find_method(given: str | Path, name: str, *others: str) -> Method:
 def suited(outline: Outline) -> str:
     """Return the method for a document: a model where it gains on documents of its kind, else HipoRank.
 
-    An English dialogue suits `meetings`. Any other English document suits `biomedical`, for its model gains on papers
-    of other fields, too, on news, encyclopedias and proposals, and loses nothing on stories.
+    An English dialogue suits `meetings`. Any other English document suits `biomedical`, unless it is short or very
+    long: the model gains on papers of other fields, news and encyclopedias, too, and about evens out on stories.
     """
     if outline.language != ENGLISH:
         return HIPORANK

@@ -273,7 +273,6 @@ def test_superscripts_end_with_their_block_and_those_that_are_links_name_notes(t
     assert "^3" not in found and "^4" not in found and "10^6 bees" in found
 
 
-@pytest.mark.timeout(20)
 def test_tags_of_site_generators_and_citations_of_pandoc_are_no_text() -> None:
     text = """::: {.note}
 Bees fly [@doe99, pp. 1-3; @roe]. {% alert %} See [a page]({% page "a b" %}) {{< icon >}} of [@ann](c) {{ site.url }}.
@@ -285,6 +284,7 @@ Bees fly [@doe99, pp. 1-3; @roe]. {% alert %} See [a page]({% page "a b" %}) {{<
     assert shown(page_text("".join(markdown_pages(text)))) == said
 
 
+@pytest.mark.timeout(20)
 def test_hostile_and_long_markdown_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for pattern in ("[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99, "\\\\("):
         assert len("".join(markdown_pages(pattern * (9000 // len(pattern))))) > 5000, pattern

@@ -17,7 +17,7 @@ from pyramidions.plugin.tasks.checkpoint_folder import LAST
 
 
 def check_given(run: Optional[DictConfig]) -> None:
-    """Refuse a damaged file in `--path`, before fairseq reads it."""
+    """Refuse a folder or a damaged file in `--path`, before fairseq reads it."""
     paths = run.common_eval.path if run is not None and "common_eval" in run else None
     for path in filter(None, split_paths(paths or "")):
         if Path(path).is_dir():
@@ -42,10 +42,10 @@ class Start:
         resumes = Path(checkpoint.restore_file) if is_named else last
         self.fine_tunes = bool(tunes) and not is_named and not last.exists()
         if self.fine_tunes:
-            _require_whole(Path(tunes), "--finetune-from-model", may_lack=False)
+            _require_whole(Path(tunes), "--finetune-from-model", must_exist=True)
         elif is_named or checkpoint.no_save:
             # What the run writes itself has been mended.
-            _require_whole(resumes, "--restore-file", may_lack=not is_named)
+            _require_whole(resumes, "--restore-file", must_exist=is_named)
         self.path = next((path for path in (resumes, *([Path(tunes)] if tunes else [])) if path.is_file()), None)
         self.source: Optional[dict[str, str]] = None
         if self.path is not None:
@@ -109,8 +109,8 @@ def _weights(model: nn.Module, parts: Optional[str]) -> set[nn.Parameter]:
     return set() if parts is None else parameters_of(model, parts)
 
 
-def _require_whole(path: Path, flag: str, may_lack: bool = True) -> None:
-    if not may_lack and not path.is_file():
+def _require_whole(path: Path, flag: str, must_exist: bool = False) -> None:
+    if must_exist and not path.is_file():
         raise UserError(f"{flag} must be a checkpoint, but {path} is no file.")
     if path.is_file() and is_damaged(path):
         raise UserError(f"The checkpoint {path} ({flag}) is damaged or no checkpoint.")
